@@ -4,7 +4,8 @@
  *
  * A policy is a header of pure functions NAME_on_EVENT(facts, state): no helper, no loop over vCPUs, no allocation, no
  * floating point, no signed division. It judges one candidate; the caller (the host's BPF programs, the lab) loops over candidates,
- * carries the decision out and charges for it. Every fact has an age, or is UNKNOWN: a policy defines what it does then. All policies that are switched on are asked in the order of policy/steering/policies.h until one does not PASS.
+ * carries the decision out and charges for it. Every fact has an age, or is UNKNOWN: a policy defines what it does then. All
+ * policies that are switched on are called in the order of policy/steering/policies.h until one does not PASS.
  */
 #ifndef UNSPIN_POLICY_CONTRACT_H
 #define UNSPIN_POLICY_CONTRACT_H
@@ -83,10 +84,10 @@ UNSPIN_ASSERT_SIZE(struct unspin_policy_state, 8);
 
 enum unspin_action {
 	UNSPIN_PASS = 0,   /* the next policy decides; when all pass, policy/steering/policies.h does */
-	UNSPIN_REFUSE = 1, /* nothing is done, and no further policy is asked */
+	UNSPIN_REFUSE = 1, /* nothing is done, and no further policy is called */
 	UNSPIN_DIRECT = 2, /* the candidate runs the rest of self's slice, at self's charge */
-	UNSPIN_LEND = 3,   /* the same for budget_ns at most, then self goes on with what is left */
-	UNSPIN_GRANT = 4,  /* self goes on for budget_ns at most after its slice; charged like any time */
+	UNSPIN_LEND = 3,   /* the same for budget_ns at most, then self continues with what is left */
+	UNSPIN_GRANT = 4,  /* self continues for budget_ns at most after its slice; charged like any time */
 	UNSPIN_GIVE_BACK =
 		5, /* self leaves the CPU now: a borrower to its lender, otherwise to the task that is next in order */
 	/*
@@ -107,15 +108,15 @@ struct unspin_decision {
 UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
 
 /*
- * The events, and which answers mean something there (any other is a PASS):
- *   on_yield      self spins, KVM asks to run the candidate instead:      REFUSE, DIRECT, LEND, GIVE_BACK, YIELD_BUDDY
- *   on_help       self's guest asks for help, once for each candidate:    REFUSE, DIRECT, LEND, each with a rank: the
- *                 highest is taken, of equals the one with the lowest number of a vCPU
- *   on_slice_end  self's slice is used up at a tick, and it is runnable:   REFUSE, GRANT, EXTEND
- *   on_poll       self borrows (a loan or a grant) and is polled:       GIVE_BACK; PASS goes on
- *   on_call       self has begun a slice of its own, once for each
- *                 sibling that waits:                             REFUSE, YIELD_BUDDY: that one is called to another CPU
- *   on_slice_start       self begins a slice of its own, or has got the rest of one for good: the state is made ready;  no answer
+ * The events, and which decisions are valid there (any other is a PASS):
+ *   on_yield        self spins, and KVM proposes to run the candidate instead: REFUSE, DIRECT, LEND, GIVE_BACK, YIELD_BUDDY
+ *   on_help         self's guest calls for help, once for each candidate: REFUSE, DIRECT, LEND, each with a rank: the highest is
+ *                   taken, of equals the one with the lowest number of a vCPU
+ *   on_slice_end    self's slice is used up at a tick, and it is runnable: REFUSE, GRANT, EXTEND
+ *   on_poll         self borrows (a loan or a grant) and is polled: GIVE_BACK; PASS: it continues
+ *   on_call         self has begun a slice of its own, once for each sibling that waits: REFUSE, YIELD_BUDDY: that one is called
+ *                   to another CPU
+ *   on_slice_start  self begins a slice of its own, or has got the rest of one for good: the state is prepared; no decision
  */
 
 /* No loan or grant lasts longer (issue of both: 1 ms; eCS section 4, ruling 22). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
-/* dry.h - what bpf/scheduler/dry.bpf.c counts: answers to what was asked about a vCPU, and a candidate where there was one. */
+/* dry.h - what bpf/scheduler/dry.bpf.c counts: decisions about a vCPU, and a candidate where there was one. */
 #ifndef UNSPIN_ABI_BPF_DRY_H
 #define UNSPIN_ABI_BPF_DRY_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * events.h - the one schema of events and counters: BPF programs, the lab and the guest's ground truth all speak it.
+ * events.h - the one schema of events and counters: BPF programs, the lab and the guest's ground truth use it.
  *
  * An event is 48 bytes. `vm` and `vcpu` name the vCPU that the event is about (UNSPIN_NO_VM: none); what the three
  * arguments mean is said at each kind. Times are nanoseconds of CLOCK_MONOTONIC on a host, simulated ones in the lab.
@@ -13,7 +13,7 @@
 #define UNSPIN_EVENTS_VERSION 2u
 #define UNSPIN_NO_VM 0xffffffffu
 #define UNSPIN_NO_VCPU 0xffffu
-#define UNSPIN_UNKNOWN 0xffffffffffffffffull /* an argument that this host cannot tell */
+#define UNSPIN_UNKNOWN 0xffffffffffffffffull /* an argument that is unknown on this host */
 #define UNSPIN_UNKNOWN_HALF 0xffffffffu	     /* the same for half an argument */
 
 /* Where the guest was when it was left: kernel mode is CPL 0, 1 or 2. */
@@ -86,7 +86,7 @@ enum unspin_event_kind {
 	UNSPIN_EVENT_IPI = 11,
 	/* Events are missing before this one, written by the reader of the ring. argument0: how many; argument1: their kind. */
 	UNSPIN_EVENT_LOST = 12,
-	/* What the guest's pv page said at a switch out or pause-loop exit just before. Arguments: abi/guest/pv_page.h. */
+	/* The contents of the guest's pv page at a switch out or pause-loop exit just before. Arguments: abi/guest/pv_page.h. */
 	UNSPIN_EVENT_PV_PAGE = 13,
 	UNSPIN_EVENT_KINDS = 14, /* how many numbers are taken */
 };

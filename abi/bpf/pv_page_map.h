@@ -3,17 +3,17 @@
  * pv_page_map.h - how a VMM gives its guest pages of steer's map `guest_pages` as memory, for the pv pages of pv_page.h to lie in: then
  * the scheduler reads and writes them as memory of its own, also where a kernel that is locked down lets BPF write no other.
  *
- * The guest knows nothing of it, and registers its pv pages as ever. The VMM, before the guest runs:
+ * The guest needs no change, and registers its pv pages as usual. The VMM, before the guest runs:
  *  1. offers a page to one of its own addresses by prctl(UNSPIN_PRCTL_OFFER_PAGE, number, address, nonce), an option that the
- *     kernel does not know, which answers EINVAL;
+ *     kernel does not implement, so the call returns EINVAL;
  *  2. has it if the lower half of `guest_owners`[number] is the nonce, a random number above 0; else it tries the next number;
  *  3. maps that page of `guest_pages` there (MAP_SHARED | MAP_FIXED, offset number * 4096) and clears it.
- * After the guest's end it unmaps the page and says prctl(UNSPIN_PRCTL_RETURN_PAGE, number, address). The pages of a process that
- * has ended may be taken by the next. One page is one VM's: nothing in it concerns another. Pages of a scheduler that has gone
- * stay memory; the next one reads them as it reads any guest's.
+ * After the guest's end it unmaps the page and calls prctl(UNSPIN_PRCTL_RETURN_PAGE, number, address). The pages of a process that
+ * has ended may be taken by the next. A page belongs to one VM and has no data of another. Pages of a scheduler that has ended
+ * stay memory; the next scheduler reads them as any guest's.
  *
- * Who can open the map can write all pages: the host's VMMs trust one another, and guests see the page of their own VM only. An
- * address is a claim: a VMM that has mapped something else there misleads the scheduler about its own VM, and about no other.
+ * A process that can open the map can write all pages: the host's VMMs must trust one another; guests see the page of their own VM
+ * only. An address is a claim: a VMM that has mapped something else there misleads the scheduler about its own VM, and no other.
  */
 #ifndef UNSPIN_ABI_BPF_PV_PAGE_MAP_H
 #define UNSPIN_ABI_BPF_PV_PAGE_MAP_H

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * counts.h - what a module in an unmodified Linux guest tells its host of each CPU: where the kernel's own counts lie. A
+ * counts.h - what a module in an unmodified Linux guest publishes to its host for each CPU: the addresses of the kernel's own counts. A
  * kernel with preemption counting keeps in __preempt_count what eCS counts by annotation (ruling 26): spinlocks, reader-
  * writer locks, soft and hard interrupts; readers of preemptible RCU are counted in the task. Read by the host while that
  * vCPU's thread is current, in place of struct unspin_pv_page (abi/guest/pv_page.h), which counts where a guest has both.
  *
- * A CPU registers its struct by a hypercall that KVM does not know, as in pv_page.h. RAX: UNSPIN_HYPERCALL_REGISTER_COUNTS; RBX:
+ * A CPU registers its struct by a hypercall that KVM does not implement, as in pv_page.h. RAX: UNSPIN_HYPERCALL_REGISTER_COUNTS; RBX:
  * guest-physical address of the struct, which lies within one page. It is repeated until the host writes UNSPIN_COUNTS_MAGIC
- * into `acknowledged`, and rarely from then on; a host that reads none in `magic` any more (the module has gone) knows nothing.
+ * into `acknowledged`, and rarely from then on; a host that finds another value in `magic` (the module was unloaded) takes the
+ * counts for unknown.
  *
- * All of it is a claim. Addresses are guest-physical and looked up in that VM's memory slots, never used as they are: a lie
- * makes the host wrong about that guest, and nobody else.
+ * All of it is a claim. Addresses are guest-physical and looked up in that VM's memory slots, never used as they are: a false
+ * one leads to wrong decisions about that guest, and no other.
  */
 #ifndef UNSPIN_ABI_GUEST_COUNTS_H
 #define UNSPIN_ABI_GUEST_COUNTS_H

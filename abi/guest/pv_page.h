@@ -1,37 +1,36 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * pv_page.h - what a guest that cooperates tells its host about each vCPU: one struct in guest memory, written by that vCPU
- * alone but for the words named below, read by the host's BPF programs while they run on its thread.
+ * pv_page.h - what a cooperating guest publishes to its host about each vCPU: one struct in guest memory. Only that vCPU writes it,
+ * except for the words named below; the host's BPF programs read it while they run on the vCPU's thread.
  *
- * A vCPU registers its struct by a hypercall that KVM does not know: KVM answers -KVM_ENOSYS, the guest ignores that, and
- * the tracepoint kvm_hypercall tells whoever watches. Some registrations are missed, so the guest repeats them until the host
- * writes UNSPIN_PV_PAGE_MAGIC into `acknowledged`, and rarely from then on, since a watcher may be exchanged: it clears the word
- * first. Who only observes writes nothing. Where nobody watches they do nothing. RAX: UNSPIN_HYPERCALL_REGISTER_PV_PAGE; RBX
+ * A vCPU registers its struct by a hypercall that KVM does not implement: KVM returns -KVM_ENOSYS, which the guest ignores, and
+ * programs at the tracepoint kvm_hypercall see the call. Some registrations are missed, so the guest repeats them until the host
+ * writes UNSPIN_PV_PAGE_MAGIC into `acknowledged`, and rarely from then on, since the scheduler may be replaced: the new one clears
+ * the word first. An observer writes nothing. Without any program a registration has no effect. RAX: UNSPIN_HYPERCALL_REGISTER_PV_PAGE; RBX
  * (KVM's first argument): guest-physical address of the struct, which lies within one page.
  *
- * The way back is a word: a host that lets this vCPU run on time that is not its own sets `borrowed` before it enters the
- * guest. Whoever finds it set when `critical` and eCS's two counters have become 0 clears it and says
- * UNSPIN_HYPERCALL_GIVE_BACK (RAX; no argument):
- * the vCPU then leaves its CPU at once. A guest that does not is taken off when the loan's time is up, 1 ms.
+ * Borrowed time: a host that lets this vCPU run on time that is not its own sets `borrowed` before it enters the guest. A vCPU that
+ * finds it set when `critical` and eCS's two counters have become 0 clears it and makes the hypercall UNSPIN_HYPERCALL_GIVE_BACK
+ * (RAX; no argument): it then leaves its CPU at once. A vCPU that does not is descheduled when the loan's time is up, 1 ms.
  *
- * UNSPIN_HYPERCALL_HELP (RAX; no argument) says that this vCPU waits unusually long for a lock, and nothing else: the host
- * chooses whom to run instead, if anybody (Friebel 2008, "Helping locks"; policy/steering/helping.h). It counts in the guest's kernel
- * mode only and needs no registration. A guest may say it as often as it likes: the time is its own.
+ * UNSPIN_HYPERCALL_HELP (RAX; no argument) means that this vCPU waits unusually long for a lock, and nothing else: the host
+ * chooses which vCPU to run instead, if any (Friebel 2008, "Helping locks"; policy/steering/helping.h). It is valid in the guest's
+ * kernel mode only and needs no registration. A guest may make it at any rate: it costs its own time.
  *
  * eCS (Kashyap, Min and Kim, ATC 2018, Figure 2) has two counters of critical sections in this page and two words from the
- * host; rulings 23 and 24. One further counter for each class tells whose sections they are. The preemptable ones belong to
+ * host; rulings 23 and 24. One further counter for each class distinguishes the sections. The preemptable ones belong to
  * the guest task that runs: they are saved and put back when tasks are switched.
  *
- * What a guest is told of all this its host chooses for each VM (`unspin steer --disclose`): nothing; what concerns the vCPU
- * itself (`acknowledged`, `borrowed`, `vcpu_preempted`, `spin_count`), which is the default; or all. `pcpu_overloaded` tells a guest about
- * its neighbours, also while they take nothing from it, as steal time does not: a host gives it to those only that it trusts.
- * Where it is not told it stays 0.
+ * The host chooses for each VM what it writes (`unspin steer --disclose`): nothing; what concerns the vCPU
+ * itself (`acknowledged`, `borrowed`, `vcpu_preempted`, `spin_count`), which is the default; or all. `pcpu_overloaded` is information about
+ * the guest's neighbours, also while they take no time from it, which steal time is not: a host writes it for trusted guests only.
+ * Otherwise it stays 0.
  *
  * `spin_count` is APPLE's, where it acts on guests in place of the pause-loop window (policy/model/spin_threshold.h): the waits that end
- * a VM's epochs are its own, so it says nothing of neighbours either.
+ * a VM's epochs are its own, so it has no information about neighbours either.
  *
- * A pv page is a claim, never a fact: a host that believes a lie may judge that guest wrongly, and nobody else. Nor does a guest
- * believe what the host wrote: a lock that looks at it is right whatever stands there.
+ * A pv page is a claim, never a fact: a false one may lead to wrong decisions about that guest, and no other. Nor does a guest rely
+ * on what the host wrote: a lock that reads it is correct with any value.
  */
 #ifndef UNSPIN_ABI_GUEST_PV_PAGE_H
 #define UNSPIN_ABI_GUEST_PV_PAGE_H
@@ -80,7 +79,7 @@ struct unspin_pv_page {
 	unspin_u32 pcpu_overloaded; /* written by the host: 1: another runnable task could run on this pCPU now */
 	unspin_u32 class_count[UNSPIN_SECTION_CLASSES];
 	unspin_u32
-		spin_count; /* written by the host: spins of a waiting loop before this vCPU halts or asks for help; 0: its own */
+		spin_count; /* written by the host: spins of a waiting loop before this vCPU halts or calls for help; 0: its own */
 	unspin_u32 reserved[7];
 };
 UNSPIN_ASSERT_SIZE(struct unspin_pv_page, 128);

@@ -4,12 +4,12 @@
  *
  * The hypercall (abi/guest/pv_page.h) is anonymous (ruling 2); the host chooses among the descheduled vCPUs of the same VM, with or
  * without a pause-loop exit and whether KVM found a candidate or not. Ruling 3: *good* was in kernel mode when it left its
- * CPU, *neutral* in user mode, *bad* gave its CPU away recently: it waits, too, and is asked last. A mode that is not known
+ * CPU, *neutral* in user mode, *bad* gave its CPU away recently: it waits, too, and is chosen last. A mode that is not known
  * (Intel, or not seen yet) is neutral: it may hold a lock, and no fact shows it.
  *
  * The order inside a class is ours: longest off its CPU first, for it is the next of a first-come lock if any is, and
- * the cache-near one of two that left in the same microsecond. The vCPU that is helped runs on the rest of the asker's slice, which
- * pays: asking buys no share. With `loan` or `loan-cpl` on it is lent to instead (policy/steering/policies.h).
+ * the cache-near one of two that left in the same microsecond. The vCPU that is helped runs on the rest of the caller's slice, which
+ * is charged: a call gains no share. With `loan` or `loan-cpl` on it is lent to instead (policy/steering/policies.h).
  */
 #ifndef UNSPIN_POLICY_STEERING_HELPING_H
 #define UNSPIN_POLICY_STEERING_HELPING_H

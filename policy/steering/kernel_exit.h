@@ -2,10 +2,10 @@
 /*
  * kernel_exit.h - Friebel 2008's avoidance: a vCPU about to lose its CPU in kernel mode continues until it leaves the kernel.
  *
- * Ruling 7: postponed to kernel exit, bounded; not a fixed grace. The guest's own word counts where it has one (nothing
- * asked for and nothing held: no grace, wherever it is); otherwise the mode at its last exit. Nothing in user mode, one
+ * Ruling 7: postponed to kernel exit, bounded; not a fixed grace. The guest's pv page decides if it has one (nothing
+ * requested and nothing held: no grace, wherever it is); otherwise the mode at its last exit. Nothing in user mode, one
  * grace a slice (ruling 22), and none for a vCPU that spun in this slice: its holder is somewhere else. Nor for one that waits for
- * the answer of a vCPU which does not run: it spins, although no pause-loop exit may have told. Unknown: PASS.
+ * the answer of a vCPU which does not run: it spins, even without a pause-loop exit. Unknown: PASS.
  */
 #ifndef UNSPIN_POLICY_STEERING_KERNEL_EXIT_H
 #define UNSPIN_POLICY_STEERING_KERNEL_EXIT_H

@@ -4,9 +4,9 @@
  *
  * With FIFO locks nearly all spinning is for a *descheduled next waiter*: running any other vCPU advances nothing, and
  * each yield that is honoured deschedules one more waiter (docs/decisions/design.md#loan). So a yield is refused
- * unless the candidate's counter, raised from before it asks for a lock until after unlock, is above zero. The borrower
+ * unless the candidate's counter, raised from before it requests a lock until after unlock, is above zero. The borrower
  * is notified (abi/guest/pv_page.h, `borrowed`), gives the CPU back at unlock, and the lender continues what is left of its slice,
- * which pays for the loan. A loan is capped. A fresh slice for the lender each time would be a hole: it has none.
+ * which pays for the loan. A loan is capped. The lender gets no new slice: that would give the VM more than its share.
  *
  * Unknown counter (a guest that gives no pv pages): PASS. A descheduled vCPU's counter cannot change, whatever its age.
  *

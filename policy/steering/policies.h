@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * policies.h - every policy that steers, and how several are asked together.
+ * policies.h - every policy that steers, and how several are called together.
  *
- * UNSPIN_POLICIES is the one list: bit, function prefix, name on command lines, and at which events a policy is ASKED or
- * TOLD. Those that are switched on are asked in the order of the list; the first that does not PASS decides. helping and gang
- * have events of their own (on_help, on_call). No policy at all is `refuse-yields`.
+ * UNSPIN_POLICIES is the one list: bit, function prefix, name on command lines, and at which events a policy is ASKED for
+ * a decision or TOLD (on_slice_start). Those that are switched on are called in the order of the list; the first that does not
+ * PASS decides. helping and gang have events of their own (on_help, on_call). No policy at all is `refuse-yields`.
  *
- * A user policy (`unspin policy new`) is one more, asked before all of these. UNSPIN_USER_POLICY is its file,
+ * A user policy (`unspin policy new`) is one more, called before all of these. UNSPIN_USER_POLICY is its file,
  * which defines the four functions declared below under its own name (-Duser_on_yield=NAME_on_yield and so on). It is not
- * asked at on_help and on_call.
+ * called at on_help and on_call.
  */
 #ifndef UNSPIN_POLICY_STEERING_POLICIES_H
 #define UNSPIN_POLICY_STEERING_POLICIES_H
@@ -60,13 +60,13 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 #undef UNSPIN_POLICY_ONE
 
 /*
- * A rule of candidate.h is on, too: a spinner is offered another vCPU by that rule instead of KVM's, and then the policies are
- * asked about that one (on_yield). It has no answers of its own.
+ * A rule of candidate.h is on, too: that rule, instead of KVM's, chooses the candidate of a spinner, and then the policies are
+ * called for it (on_yield). A rule makes no other decision.
  */
 #define UNSPIN_POLICY_CANDIDATES 0x1000u
 /*
- * Samples are on, too (classify/spin_samples.h): one that says so is handled as a pause-loop exit, by that rule of candidates or, where
- * none is on, by KVM's present one.
+ * Samples are on, too (classify/spin_samples.h): one that finds a spinning vCPU is handled as a pause-loop exit, by that rule of
+ * candidates or, where none is on, by KVM's present one.
  */
 #define UNSPIN_POLICY_SPIN_SAMPLES 0x2000u
 
@@ -180,7 +180,7 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 }
 
 /*
- * self's guest asks for help, and the candidate might give it. helping chooses; where what the candidate does is known, loan
+ * self's guest calls for help, and the candidate might be run. helping chooses; where what the candidate does is known, loan
  * decides whether it is lent to at all; with loan-cpl, a vCPU in the kernel is lent to. Without helping none is.
  */
 UNSPIN_PURE struct unspin_decision policies_on_help(unspin_u32 policies, const struct unspin_facts *facts,
