@@ -2,11 +2,9 @@
 //! What the lab predicts beside what was measured, cell by cell, and whether it puts locks and policies into the same order
 //! (`unspin lab conform`).
 
-mod known_error;
 mod measured_file;
 mod rows;
 
-pub use known_error::{KnownError, known_error};
 pub use measured_file::{Conformance, Measured, load};
 pub use rows::{CellRow, OrderRow, cell_rows, order_rows};
 use unspin_lab::pool;

@@ -2,6 +2,7 @@
 //! The lab: every sample is a run of its own from its pair's seed, so all of them run beside one another, in any order.
 
 mod cell;
+mod known_error;
 mod printed;
 
 use schemars::JsonSchema;
@@ -12,7 +13,6 @@ use unspin_scenario::Scenario;
 
 use crate::{
     Error, Row, Session,
-    conform::known_error,
     estimate::{Estimate, ratio},
     progress::Work,
     row,
@@ -21,6 +21,7 @@ use crate::{
     world::{Taken, World, run},
 };
 pub use cell::{Cell, Policy, ideal_of_host};
+use known_error::known_error;
 pub use printed::{PolicyRow, SeedRow};
 
 /// What one seed came to.

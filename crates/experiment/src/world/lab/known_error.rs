@@ -11,7 +11,7 @@ use serde::Deserialize;
 use unspin_scenario::{LabVendor, Scenario};
 
 /// The rows.
-const ROWS: &str = include_str!("../../../../benchmarks/lab-conformance/rows.jsonl");
+const ROWS: &str = include_str!("../../../../../benchmarks/lab-conformance/rows.jsonl");
 /// `ple_gap`'s and `ple_window`'s defaults of kvm_amd (Linux 7.2, arch/x86/kvm/svm/svm.c: `pause_filter_count`).
 const AMD_WINDOW: u64 = 3_000;
 /// A host with so many times the pCPUs of a measured one, or its window, is still like it: two doublings. Ours.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin paper`: what it prints of this tree's claims, and what it refuses.
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::{path::Path, process::Command};
