@@ -17,6 +17,8 @@ mod checks;
 mod churn;
 #[path = "observer/costs.rs"]
 mod costs;
+#[path = "observer/flight.rs"]
+mod flight;
 #[path = "observer/ipis.rs"]
 mod ipis;
 #[path = "observer/join.rs"]

@@ -89,6 +89,19 @@ impl Error {
         )
     }
 
+    /// Whether room on the disk is missing that others, or older segments, take: less of them would help.
+    pub(crate) fn is_for_want_of_room(&self) -> bool {
+        let Error::Io { cause, .. } = self else {
+            return false;
+        };
+        matches!(cause.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+    }
+
+    /// Whether the file is not there.
+    pub(crate) fn is_not_there(&self) -> bool {
+        matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::NotFound)
+    }
+
     pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |cause| Error::Io {
             path: path.to_owned(),

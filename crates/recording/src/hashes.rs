@@ -107,6 +107,8 @@ pub struct Hashes {
     path: PathBuf,
     found: BTreeMap<String, u64>,
     unreadable: usize,
+    /// Lines of files that are gone, since the list was last written anew.
+    stale: usize,
     /// The last line is not whole: what comes next begins a line of its own.
     is_cut: bool,
 }
@@ -194,6 +196,30 @@ impl Hashes {
         Ok(())
     }
 
+    /// Adds many at once: the list is written anew, in one step.
+    ///
+    /// # Errors
+    /// As [`Hashes::keep`].
+    pub fn add_all(
+        &mut self,
+        hashes: impl IntoIterator<Item = (String, u64)>,
+    ) -> Result<(), Error> {
+        self.found.extend(hashes);
+        self.keep(|_| true)
+    }
+
+    /// The file is gone. Its line stays on the disk, and is read as one of a file that is not there.
+    pub fn forget(&mut self, file: &str) {
+        self.stale += usize::from(self.found.remove(file).is_some());
+    }
+
+    /// Whether the list on the disk is so long that [`Hashes::keep`] is worth it: then it takes no more than twice what it
+    /// says.
+    pub fn is_stale(&self) -> bool {
+        const FEW: usize = 64;
+        self.stale > self.found.len() + FEW
+    }
+
     /// Writes the list anew, in one step, with the lines of those files alone.
     ///
     /// # Errors
@@ -214,6 +240,7 @@ impl Hashes {
         })?;
         self.found.retain(|file, _| wanted(file));
         self.is_cut = false;
+        self.stale = 0;
         Ok(())
     }
 }
@@ -256,6 +283,29 @@ mod tests {
         assert_eq!([found.of("a"), found.of("c")], [None, Some(1)]);
         assert_eq!(found.of("b"), Some(u64::MAX));
         assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 1);
+    }
+
+    #[test]
+    fn lines_of_files_that_are_gone_are_left_out_when_there_are_many() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lines = || {
+            let text = fs::read_to_string(folder.path().join(HASHES)).expect("a list");
+            text.lines().count()
+        };
+        let mut hashes = Hashes::read(folder.path()).expect("readable");
+        let many = (0..100).map(|number| (number.to_string(), number));
+        hashes.add_all(many).expect("room");
+        let mut gone = 0;
+        while !hashes.is_stale() {
+            hashes.forget(&gone.to_string());
+            hashes.forget(&gone.to_string()); // counted once
+            gone += 1;
+        }
+        assert_eq!((gone, hashes.len(), lines()), (83, 17, 100));
+        hashes.keep(|_| true).expect("room");
+        assert_eq!((hashes.is_stale(), lines()), (false, 17));
+        let found = Hashes::read(folder.path()).expect("readable");
+        assert_eq!((found.of("82"), found.of("83")), (None, Some(83)));
     }
 
     #[test]

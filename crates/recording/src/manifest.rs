@@ -11,7 +11,11 @@ use serde::{Deserialize, Serialize};
 use unspin_abi as abi;
 use unspin_events::facts::Facts;
 
-use crate::{Error, names, schema::SCHEMA_VERSION};
+use crate::{
+    Error, names,
+    ring::facts::{KeptFacts, RingFacts},
+    schema::SCHEMA_VERSION,
+};
 
 /// Longest description that is read, bytes: 65,536 tasks take some 10 MB.
 const BYTES_MAX: u64 = 64 << 20;
@@ -48,6 +52,12 @@ pub struct Manifest {
     pub events: u64,
     /// Events that were there and could not be written.
     pub unwritten_events: u64,
+    /// Of a flight recorder, or of what it kept: what is not there any more. `None`: a recording from its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<RingFacts>,
+    /// Of what a flight recorder kept: why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptFacts>,
     /// Everything else.
     #[serde(flatten)]
     pub facts: Facts,

@@ -22,6 +22,8 @@ pub struct Recorded {
     folder: PathBuf,
     manifest: Manifest,
     problems: Vec<String>,
+    /// So many of them are damage or losses; the others say which part of a longer recording this is.
+    damages: usize,
     pub(crate) chunks: Vec<Chunk>,
     /// Times from which on events are missing before the next ones, sorted.
     pub(crate) holes: Vec<u64>,
@@ -35,7 +37,7 @@ impl Recorded {
     /// event is none of that.
     pub fn open_readable(folder: &Path) -> Result<Recorded, Error> {
         let recorded = Recorded::open(folder)?;
-        if recorded.rows() == 0 && !recorded.problems.is_empty() {
+        if recorded.rows() == 0 && recorded.damages > 0 {
             return Err(Error::Unreadable {
                 folder: folder.to_owned(),
                 problems: recorded.problems,
@@ -82,12 +84,15 @@ impl Recorded {
             folder: folder.to_owned(),
             manifest: manifest.unwrap_or_default(),
             problems,
+            damages: 0,
             chunks: Vec::new(),
             holes: Vec::new(),
         };
         let hashes = recorded.read_hashes();
         recorded.take_segments(&listing, &hashes)?;
         recorded.say_what_is_missing(&listing);
+        recorded.damages = recorded.problems.len();
+        recorded.say_which_part_it_is();
         Ok(recorded)
     }
 
@@ -106,7 +111,7 @@ impl Recorded {
         &self.folder
     }
 
-    /// What is missing or damaged, one line each; nothing: it is whole. To be shown wherever its numbers are.
+    /// What is missing or damaged, and where a flight recorder has cut it, one line each; nothing: it is whole. To be shown wherever its numbers are.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -142,7 +147,10 @@ impl Recorded {
 
     /// Chooses files so that every number is read once: the widest that is whole.
     fn take_segments(&mut self, listing: &Listing, hashes: &Hashes) -> Result<(), Error> {
-        let mut next = 0;
+        // What a flight recorder has dropped is not missing.
+        let first = listing.segments.first().map_or(0, |name| name.first);
+        let is_ring = self.manifest.ring.is_some();
+        let mut next = if is_ring { first } else { 0 };
         let mut hole = false;
         let mut rest = listing.segments.as_slice();
         while let Some((&name, others)) = rest.split_first() {
@@ -165,6 +173,10 @@ impl Recorded {
                     next = name.last.saturating_add(1);
                 }
                 Err(error @ Error::Version { .. }) => return Err(error),
+                // The oldest one, and the recorder goes on.
+                Err(error) if is_ring && self.chunks.is_empty() && error.is_not_there() => {
+                    next = name.last.saturating_add(1);
+                }
                 Err(error) => {
                     let parts = rest.iter().any(|other| name.covers(*other));
                     let instead = if parts { "; its parts are used" } else { "" };
@@ -220,12 +232,30 @@ impl Recorded {
         }
         self.problems.extend(losses(&manifest.facts));
         // A segment may be there before recording.json counts it, never the other way round.
+        // What a flight recorder dropped since is known to nobody but for the first number that is still there.
         let rows = self.rows();
-        if rows < manifest.events {
+        let first = listing.segments.first().map(|name| name.first);
+        let as_counted = manifest
+            .ring
+            .as_ref()
+            .is_none_or(|ring| first == Some(ring.first_segment));
+        if as_counted && rows < manifest.events {
             self.problems.push(format!(
                 "{rows} of {} recorded events are there",
                 manifest.events
             ));
+        }
+    }
+}
+
+impl Recorded {
+    /// Of a flight recorder, or of what it kept.
+    fn say_which_part_it_is(&mut self) {
+        if let Some(ring) = &self.manifest.ring {
+            self.problems.extend(ring.words());
+        }
+        if let Some(kept) = &self.manifest.kept {
+            self.problems.extend(kept.words());
         }
     }
 }

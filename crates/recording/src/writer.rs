@@ -10,7 +10,7 @@ use std::{
 use unspin_events::{Event, KIND_NAMES, What, facts::Facts};
 
 use crate::{
-    Error, Manifest, hashes::Hashes, manifest::Ended, merge, names::SegmentName,
+    Error, Manifest, hashes::Hashes, manifest::Ended, merge, names::SegmentName, pending::Pending,
     schema::SEGMENT_ROWS_MAX, segment_write,
 };
 
@@ -47,9 +47,7 @@ pub struct Recording {
     manifest_changed: bool,
     manifest_written: Instant,
     manifest_took: Duration,
-    pending: Vec<Event>,
-    /// When the first of `pending` was seen to wait.
-    pending_since_ns: Option<u64>,
+    pending: Pending,
     bytes_written: u64,
     next_segment: u32,
     /// First segment that is not merged yet.
@@ -101,17 +99,13 @@ impl Recording {
         manifest.write(folder)?;
         Ok(Recording {
             folder: folder.to_owned(),
-            options: Options {
-                segment_rows: options.segment_rows.clamp(1, SEGMENT_ROWS_MAX),
-                ..options
-            },
+            pending: Pending::new(options.segment_rows, options.segment_ns),
+            options,
             manifest,
             hashes: Hashes::read(folder)?,
             manifest_changed: false,
             manifest_written: Instant::now(),
             manifest_took: Duration::ZERO,
-            pending: Vec::new(),
-            pending_since_ns: None,
             bytes_written: 0,
             next_segment: 0,
             unmerged: 0,
@@ -135,11 +129,8 @@ impl Recording {
         self.may_go_on()?;
         let mut rest = events;
         while !rest.is_empty() {
-            let room = self.options.segment_rows - self.pending.len();
-            let (now, later) = rest.split_at(room.min(rest.len()));
-            self.pending.extend_from_slice(now);
-            rest = later;
-            if self.pending.len() == self.options.segment_rows {
+            rest = self.pending.take(rest);
+            if self.pending.is_full() {
                 self.write_segment()?;
             }
         }
@@ -153,14 +144,10 @@ impl Recording {
     /// As for [`Recording::append`].
     pub fn tick(&mut self, now_ns: u64) -> Result<(), Error> {
         self.may_go_on()?;
-        if self.pending.is_empty() {
-            self.pending_since_ns = None;
-        } else {
-            let since_ns = *self.pending_since_ns.get_or_insert(now_ns);
-            if now_ns.saturating_sub(since_ns) < self.options.segment_ns {
-                return Ok(());
-            }
+        if self.pending.is_due(now_ns) {
             self.write_segment()?;
+        } else if !self.pending.is_empty() {
+            return Ok(());
         }
         self.write_manifest_if_changed()
     }
@@ -230,12 +217,9 @@ impl Recording {
     }
 
     fn write_segment(&mut self) -> Result<(), Error> {
-        // Stable: events of one thread at one moment keep the order in which they happened.
-        self.pending
-            .sort_by_key(|event| (event.time_ns, event.thread));
         let name = SegmentName::single(self.next_segment);
         let path = self.folder.join(name.file());
-        let written = segment_write::write(&path, &mut self.hashes, &self.pending);
+        let written = segment_write::write(&path, &mut self.hashes, self.pending.sorted());
         self.failed = written.is_err();
         written?;
         self.bytes_written += fs::metadata(&path).map_or(0, |metadata| metadata.len());
@@ -243,7 +227,6 @@ impl Recording {
         self.manifest.events += events;
         self.manifest.unwritten_events -= events;
         self.pending.clear();
-        self.pending_since_ns = None;
         self.next_segment += 1;
         self.manifest_changed = true;
         self.merge_if_due();

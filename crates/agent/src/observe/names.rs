@@ -41,6 +41,9 @@ pub struct Names {
     vcpus: HashMap<u32, (u32, u16, usize, usize)>,
     vcpu_count: usize,
     left_out: u64,
+    /// When a task was last seen, as far as that was looked at; by place in `tasks`.
+    last_seen_ns: Vec<u64>,
+    changes: u64,
 }
 
 impl Default for Names {
@@ -62,6 +65,8 @@ impl Names {
             vcpus: HashMap::new(),
             vcpu_count: 0,
             left_out: 0,
+            last_seen_ns: Vec::new(),
+            changes: 0,
         }
     }
 
@@ -92,8 +97,50 @@ impl Names {
     /// Looks up again what was seen since the last time, and VMs without a process. To be called every second.
     pub fn refresh(&mut self, now_ns: u64) {
         for thread in std::mem::take(&mut self.seen_again) {
+            if let Some(&place) = self.latest.get(&thread) {
+                self.last_seen_ns[place] = now_ns;
+            }
             self.look_up(thread, now_ns);
         }
+    }
+
+    /// Forgets vCPUs, VMs and tasks that were not seen since then, so that days of them take no more room than an hour. To be
+    /// called after [`Names::refresh`]; who comes again is looked up again.
+    pub fn forget(&mut self, before_ns: u64) {
+        for vm in &mut self.vms {
+            vm.vcpus.retain(|vcpu| vcpu.last_ns >= before_ns);
+        }
+        self.vms.retain(|vm| !vm.vcpus.is_empty());
+        self.vm_numbers.clear();
+        let mut places = HashMap::new();
+        for (place, vm) in self.vms.iter().enumerate() {
+            self.vm_numbers.insert(vm.vm, place);
+            for (of_vm, vcpu) in vm.vcpus.iter().enumerate() {
+                places.insert((vm.vm, vcpu.vcpu, vcpu.thread), (place, of_vm));
+            }
+        }
+        self.vcpu_count = places.len();
+        self.vcpus.retain(|thread, (vm, vcpu, place, of_vm)| {
+            let found = places.get(&(*vm, *vcpu, *thread));
+            (*place, *of_vm) = found.copied().unwrap_or_default();
+            found.is_some()
+        });
+        let mut tasks = std::mem::take(&mut self.tasks).into_iter();
+        let mut last_seen_ns = Vec::new();
+        self.latest.clear();
+        for (task, seen_ns) in tasks.by_ref().zip(std::mem::take(&mut self.last_seen_ns)) {
+            if seen_ns >= before_ns {
+                self.latest.insert(task.thread, self.tasks.len());
+                self.tasks.push(task);
+                last_seen_ns.push(seen_ns);
+            }
+        }
+        self.last_seen_ns = last_seen_ns;
+    }
+
+    /// How often somebody came or was named: while it is the same, VMs and tasks are but for the times of vCPUs.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// VMs in order of appearance.
@@ -156,6 +203,7 @@ impl Names {
         self.vcpus
             .insert(thread, (vm, vcpu, vm_place, vcpus.len() - 1));
         self.vcpu_count += 1;
+        self.changes += 1;
         self.see_thread(thread, time_ns);
         // Whose thread it is must be known at once: a new VM may have an old thread's id.
         self.look_up(thread, time_ns);
@@ -177,6 +225,8 @@ impl Names {
             return;
         }
         self.latest.insert(thread, self.tasks.len());
+        self.last_seen_ns.push(first_seen_ns);
+        self.changes += 1;
         self.tasks.push(TaskFacts {
             thread,
             process: Some(found.process),
@@ -196,6 +246,7 @@ impl Names {
             return;
         }
         vm.process = Some(found.process);
+        self.changes += 1;
         // Later than its thread began only another process, to which the number has gone meanwhile.
         match unspin_vms::look(&self.proc, found.process) {
             Look::Found(leader) if leader.start_ticks <= found.start_ticks => {

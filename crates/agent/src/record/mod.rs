@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recording a host: what KVM and the scheduler do with every VM, into a folder.
 
+pub mod flight;
 pub mod rows;
+mod sink;
 mod stream;
 
 use std::{
     io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
-use unspin_recording::{Ended, Options, Recording, facts::ScenarioFacts};
+use unspin_recording::{
+    Ended, Options, Recording,
+    facts::{Facts, ScenarioFacts},
+};
 
 use crate::{
     EventMask, ObserveOptions, Observer, host_facts,
@@ -35,6 +40,14 @@ pub enum RecordError {
     /// The folder cannot be, or what was to be written could not be.
     #[error(transparent)]
     Recording(#[from] unspin_recording::Error),
+    /// The kernel's messages, in which soft lockups are, cannot be read.
+    #[error("{}: the kernel's messages cannot be read (it takes root or CAP_SYSLOG)", path.display())]
+    KernelMessages {
+        /// Where they are.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// No thread could be made.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -75,21 +88,29 @@ pub fn start(
     about: About,
     wanted: Wanted,
 ) -> Result<Stream, RecordError> {
+    let (options, facts) = prepare(events, about);
+    // Before anything is attached.
+    Recording::may_begin(folder)?;
+    let observer = Observer::attach(&options).map_err(RecordError::Observe)?;
+    let recording = Recording::create(folder, facts, Options::default())?;
+    Ok(Stream::start(observer, recording, wanted)?)
+}
+
+/// What to observe, and what is known of the host before that.
+fn prepare(events: EventMask, about: About) -> (ObserveOptions, Facts) {
     // SAFETY: a signal number and a constant.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let options = ObserveOptions {
         events,
         ..ObserveOptions::default()
     };
-    let mut facts = host_facts(&options);
-    facts.commit = about.commit;
-    facts.machine = about.machine;
-    facts.scenario = about.scenario;
-    // Before anything is attached.
-    Recording::may_begin(folder)?;
-    let observer = Observer::attach(&options).map_err(RecordError::Observe)?;
-    let recording = Recording::create(folder, facts, Options::default())?;
-    Ok(Stream::start(observer, recording, wanted)?)
+    let facts = Facts {
+        commit: about.commit,
+        machine: about.machine,
+        scenario: about.scenario,
+        ..host_facts(&options)
+    };
+    (options, facts)
 }
 
 /// Waits until `until` is over or nothing more is written: how it ended. Once a second `tell` learns how far it is.

@@ -3,7 +3,7 @@
 //!
 //! The kernel never waits: when the disk is slow the drainer leaves events in the ring, the ring runs full, and the
 //! programs count what they could not write. Memory: at most `QUEUED_MAX` events (64 bytes each) between the two
-//! threads, a ring's worth while draining, and what a [`Recording`] takes.
+//! threads, a ring's worth while draining, and what a [`Sink`] takes.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use std::{
 use unspin_events::{Event, KIND_NAMES, What};
 use unspin_recording::{Ended, Recording, Summary};
 
-use super::RecordError;
+use super::{RecordError, sink::Sink};
 use crate::{Health, Names, Observer, monotonic_ns};
 
 /// How often the ring is emptied.
@@ -89,13 +89,22 @@ impl Stream {
     /// # Errors
     /// When no thread can be made.
     pub fn start(observer: Observer, recording: Recording, wanted: Wanted) -> io::Result<Stream> {
+        Stream::into_sink(observer, Box::new(recording), wanted)
+    }
+
+    /// The same to any sink.
+    pub(super) fn into_sink(
+        observer: Observer,
+        sink: Box<dyn Sink>,
+        wanted: Wanted,
+    ) -> io::Result<Stream> {
         let progress = Arc::new(Progress::default());
         let (sender, batches) = mpsc::channel();
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let writer = Writer {
             progress: Arc::clone(&progress),
             written: Written {
-                recording,
+                sink,
                 error: None,
                 kinds: [0; KIND_NAMES.len()],
                 kept: Vec::new(),
@@ -134,14 +143,14 @@ impl Stream {
         self.progress.stop.store(true, Ordering::Relaxed);
         let (observer, drained) = join(self.drainer);
         let Written {
-            mut recording,
+            mut sink,
             error,
             kinds,
             kept,
             not_kept,
         } = join(self.writer);
         let health = observer.health();
-        let facts = recording.facts_mut();
+        let facts = sink.facts_mut();
         facts.end_monotonic_ns = Some(monotonic_ns());
         facts.missed_runs = health.as_ref().ok().map(Health::recursion_misses);
         facts.unobserved_exits = health.as_ref().ok().map(|health| health.unobserved_exits);
@@ -157,7 +166,7 @@ impl Stream {
         let because = error.as_ref().map(|error| error.to_string());
         Streamed {
             observer,
-            summary: recording.finish(ended, because),
+            summary: sink.finish(ended, because),
             error,
             kinds,
             kept,
@@ -173,6 +182,13 @@ fn join<T>(thread: JoinHandle<T>) -> T {
     }
 }
 
+/// What came out of the ring at once.
+struct Batch {
+    events: Vec<Event>,
+    /// Nothing that happened before is missing.
+    drained_ns: u64,
+}
+
 struct Drainer {
     progress: Arc<Progress>,
     observer: Observer,
@@ -183,11 +199,13 @@ struct Drainer {
 }
 
 impl Drainer {
-    fn run(mut self, batches: &Sender<Vec<Event>>) -> (Observer, Result<(), crate::Error>) {
+    fn run(mut self, batches: &Sender<Batch>) -> (Observer, Result<(), crate::Error>) {
         loop {
             let last = self.progress.stop.load(Ordering::Relaxed);
             let room = self.progress.queued.load(Ordering::Relaxed) < QUEUED_MAX;
             if room || last {
+                // Whatever happened before this moment is in the ring now.
+                let drained_ns = monotonic_ns();
                 let events = match self.drain() {
                     Ok(events) => events,
                     Err(error) => {
@@ -198,7 +216,9 @@ impl Drainer {
                 self.progress
                     .queued
                     .fetch_add(events.len(), Ordering::Relaxed);
-                if !events.is_empty() && batches.send(events).is_err() {
+                let is_empty = events.is_empty();
+                let batch = Batch { events, drained_ns };
+                if !is_empty && batches.send(batch).is_err() {
                     return (self.observer, Ok(())); // the writer has failed, and says so itself
                 }
             }
@@ -225,6 +245,8 @@ impl Drainer {
             }
         }
         let threads = self.progress.vcpu_threads.load(Ordering::Relaxed);
+        // A flight recorder forgets who is gone.
+        self.threads_then = self.threads_then.min(threads);
         if self.forget_ended && threads >= self.threads_then + FORGET_AFTER_THREADS {
             self.threads_then = threads;
             self.observer.forget_ended()?;
@@ -245,7 +267,7 @@ fn lost_event(time_ns: u64, events: u64, lost_kind: u32) -> Event {
 }
 
 struct Written {
-    recording: Recording,
+    sink: Box<dyn Sink>,
     error: Option<unspin_recording::Error>,
     kinds: [u64; KIND_NAMES.len()],
     kept: Vec<Event>,
@@ -261,11 +283,14 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, batches: &Receiver<Vec<Event>>) -> Written {
+    fn run(mut self, batches: &Receiver<Batch>) -> Written {
         loop {
             let batch = match batches.recv_timeout(TICK_INTERVAL) {
                 Ok(batch) => batch,
-                Err(RecvTimeoutError::Timeout) => Vec::new(),
+                Err(RecvTimeoutError::Timeout) => Batch {
+                    events: Vec::new(),
+                    drained_ns: monotonic_ns(),
+                },
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             if let Err(error) = self.take(&batch) {
@@ -278,7 +303,10 @@ impl Writer {
         self.written
     }
 
-    fn take(&mut self, batch: &[Event]) -> Result<(), unspin_recording::Error> {
+    /// Time goes by what was drained, not by when it is written: behind a queue, what is kept is kept for as long all the same.
+    fn take(&mut self, batch: &Batch) -> Result<(), unspin_recording::Error> {
+        let now_ns = batch.drained_ns;
+        let batch = batch.events.as_slice();
         for event in batch {
             self.names.see(event);
             self.written.kinds[event.encode().kind as usize] += 1;
@@ -290,37 +318,31 @@ impl Writer {
         if self.wanted.keep_events_max > 0 {
             self.written.not_kept += rest.len() as u64;
         }
-        let now_ns = monotonic_ns();
         if now_ns >= self.names_at_ns + NAMES_INTERVAL_NS {
             self.names_at_ns = now_ns;
             self.names.refresh(now_ns);
             self.put_names();
         }
-        let recording = &mut self.written.recording;
-        recording.append(batch)?;
-        recording.tick(now_ns)?;
+        let sink = &mut self.written.sink;
+        sink.append(batch)?;
+        sink.tick(now_ns)?;
         let progress = &self.progress;
         let events = batch.len();
         progress.queued.fetch_sub(events, Ordering::Relaxed);
         progress.events.fetch_add(events as u64, Ordering::Relaxed);
         progress
             .bytes
-            .store(recording.bytes_written(), Ordering::Relaxed);
+            .store(sink.bytes_written(), Ordering::Relaxed);
         Ok(())
     }
 
     /// The names so far, into the facts.
     fn put_names(&mut self) {
-        let facts = self.written.recording.facts_mut();
-        facts.vms = self.names.vms().to_vec();
-        facts
-            .tasks
-            .extend_from_slice(&self.names.tasks()[facts.tasks.len()..]);
-        facts.left_out = self.names.left_out();
+        self.written.sink.put_names(&mut self.names, monotonic_ns());
         let progress = &self.progress;
         progress
             .vms
-            .store(facts.vms.len() as u64, Ordering::Relaxed);
+            .store(self.names.vms().len() as u64, Ordering::Relaxed);
         progress
             .vcpu_threads
             .store(self.names.vcpu_threads() as u64, Ordering::Relaxed);

@@ -7,5 +7,6 @@ mod compare;
 mod conform;
 mod from_recording;
 mod record;
+mod ring;
 mod run;
 mod sweep;

@@ -125,3 +125,10 @@ pub fn hostile(folder: &Path, path: &Path, bytes: &[u8]) -> bool {
     assert!(recorded.rows() <= 4096 * unspin_recording::SEGMENT_ROWS_MAX as u64);
     !recorded.problems().is_empty() || !events.problems().is_empty()
 }
+
+/// A folder in memory where there is one: for tests that write thousands of files, each onto the disk.
+pub fn quick_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a folder")
+}

@@ -141,3 +141,47 @@ fn only_qemu_tells_features() {
     );
     assert_eq!(features("secret"), None);
 }
+
+#[test]
+fn who_was_not_seen_for_long_is_forgotten_and_may_come_again() {
+    let proc = tempfile::tempdir().expect("a folder");
+    task(proc.path(), 100, 100, "qemu-system-x86", 5_000);
+    for thread in [101, 102] {
+        task(proc.path(), thread, 100, "CPU/KVM", 5_010);
+    }
+    for (thread, comm) in [(50, "sh"), (51, "make")] {
+        task(proc.path(), thread, thread, comm, 70);
+    }
+    let mut seen = Names::below(proc.path());
+    seen.see(&switch(1_000, 3, 0, 101, 50));
+    seen.see(&switch(1_000, 4, 0, 102, 51));
+    seen.look();
+    seen.refresh(1_500);
+    seen.see(&switch(5_000, 4, 0, 102, 51));
+    seen.refresh(5_000);
+    let changes = seen.changes();
+    seen.forget(1_000);
+    assert_eq!((seen.vms().len(), seen.tasks().len()), (2, 4));
+    seen.forget(4_000);
+    let vms: Vec<u32> = seen.vms().iter().map(|vm| vm.vm).collect();
+    assert_eq!((vms, seen.vcpu_threads()), (vec![4], 1));
+    assert_eq!(
+        names(seen.tasks()),
+        [(102, "CPU/KVM", 1_000), (51, "make", 1_000)]
+    );
+    // It goes on as before, and the other one is new.
+    seen.see(&switch(6_000, 4, 0, 102, 51));
+    assert_eq!(
+        (seen.vms()[0].vcpus[0].last_ns, seen.changes()),
+        (6_000, changes)
+    );
+    seen.see(&switch(7_000, 3, 0, 101, 50));
+    seen.look();
+    assert_eq!((seen.vms().len(), seen.tasks().len()), (2, 4));
+    assert_eq!(seen.vms()[1].comm.as_deref(), Some("qemu-system-x86"));
+    seen.forget(u64::MAX);
+    assert_eq!(
+        (seen.vms().len(), seen.tasks().len(), seen.vcpu_threads()),
+        (0, 0, 0)
+    );
+}

@@ -2,6 +2,8 @@
 //! `unspin record`: what KVM and the scheduler do with every VM of this host, into a folder.
 
 pub(crate) mod args;
+mod flight;
+mod flight_args;
 
 use std::{
     io,
@@ -34,6 +36,9 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     }
     if arguments.exits {
         mask = mask.and(EventMask::EXITS);
+    }
+    if let Some(keep) = arguments.flight.keep {
+        return flight::run(arguments, keep, mask, about(None), until);
     }
     let begin = Instant::now();
     let wanted = Wanted {
@@ -73,12 +78,16 @@ pub fn start(
     scenario: Option<ScenarioFacts>,
     wanted: Wanted,
 ) -> Result<Stream, Failure> {
-    let about = About {
+    Ok(record::start(folder, events, about(scenario), wanted)?)
+}
+
+/// What only this program knows of a recording.
+fn about(scenario: Option<ScenarioFacts>) -> About {
+    About {
         commit: COMMIT.to_owned(),
         machine: Machine::here(output::in_testbed()).to_string(),
         scenario,
-    };
-    Ok(record::start(folder, events, about, wanted)?)
+    }
 }
 
 fn line(far: Progressed) -> String {
