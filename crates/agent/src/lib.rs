@@ -9,6 +9,7 @@
 
 mod auto;
 mod error;
+mod id_map;
 mod kernel;
 mod observe;
 pub mod record;

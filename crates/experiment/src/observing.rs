@@ -22,6 +22,10 @@ use unspin_report::{COMMIT, Summary, row};
 
 use crate::{Error, Session, Work};
 
+mod flight;
+
+pub use flight::FlightRow;
+
 row! {
     "programs", ["bench observing"];
     /// What one of the scheduler's programs takes beyond an empty one.
@@ -68,12 +72,24 @@ pub struct Settings<'a> {
     pub rounds: u32,
     /// Synthetic events per second.
     pub rate: u32,
+    /// Switches per second and CPU beside the flight recorder.
+    pub switches: u32,
     /// How long, seconds.
     pub seconds: u32,
     /// Folder for the recording, which has no `recording` yet; `None`: a temporary one.
     pub folder: Option<&'a Path>,
     /// What this machine is called, for the recording.
     pub machine: &'a str,
+}
+
+/// What was measured.
+pub struct Measured {
+    /// Each program.
+    pub programs: Vec<ProgramRow>,
+    /// The ways out of the kernel.
+    pub ring: [RingRow; 2],
+    /// The flight recorder.
+    pub flight: FlightRow,
 }
 
 /// One measurement; long enough for some 10,000 switches, short enough that a busy machine weighs on few.
@@ -83,25 +99,20 @@ const PORTION_INTERVAL: Duration = Duration::from_millis(1);
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 const VM: u64 = 0x1000;
 
-/// Times the scheduler's programs, then fills the ring at the rate asked for and reads it as `unspin record` does.
+/// Times the scheduler's programs, then fills the ring at the rate asked for and reads it as `unspin record` does, then switches as
+/// often as asked for beside a flight recorder.
 ///
 /// # Errors
 /// When this kernel does not take the programs, or the recording cannot be written.
-pub fn measure(
-    settings: &Settings<'_>,
-    session: &Session<'_>,
-) -> Result<(Vec<ProgramRow>, [RingRow; 2]), Error> {
-    let steps = settings.rounds as usize * 8 + 2;
+pub fn measure(settings: &Settings<'_>, session: &Session<'_>) -> Result<Measured, Error> {
+    let steps = settings.rounds as usize * 8 + 3;
     session.progress.begin("measuring", Work::Steps(steps));
     let measured = measure_all(settings, session);
     session.progress.end();
     measured
 }
 
-fn measure_all(
-    settings: &Settings<'_>,
-    session: &Session<'_>,
-) -> Result<(Vec<ProgramRow>, [RingRow; 2]), Error> {
+fn measure_all(settings: &Settings<'_>, session: &Session<'_>) -> Result<Measured, Error> {
     let (mut programs, mut done) = (Vec::new(), 0);
     let mut step = || {
         done += 1;
@@ -114,7 +125,13 @@ fn measure_all(
     step();
     let recording = through_recording(settings)?;
     step();
-    Ok((programs, [ring, recording]))
+    let flight = flight::measure(settings)?;
+    step();
+    Ok(Measured {
+        programs,
+        ring: [ring, recording],
+        flight,
+    })
 }
 
 fn options(events: EventMask) -> ObserveOptions {
@@ -201,7 +218,7 @@ fn ping_pong(
     begins: bool,
     begin: Instant,
 ) {
-    to_first_cpu();
+    to_cpu(0);
     let vcpu = Vcpu { vm: VM, number };
     assert_eq!(synthetic.adopt(vcpu, 0).ok(), Some(true), "there are slots");
     let mut byte = [0];
@@ -216,13 +233,13 @@ fn ping_pong(
 }
 
 /// The calling thread runs on one CPU only, so that every byte is a switch.
-fn to_first_cpu() {
+fn to_cpu(cpu: usize) {
     // SAFETY: a zeroed cpu_set_t is a valid, empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set outlives both calls, and CPU 0 is within it. On a machine that does not let us, the threads stay
+    // SAFETY: the set outlives both calls, and CPUs that there are lie within it. On a machine that does not let us, the threads stay
     // where they are, and only the number of switches changes.
     unsafe {
-        libc::CPU_SET(0, &mut set);
+        libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
     }
 }

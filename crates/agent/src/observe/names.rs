@@ -5,7 +5,7 @@
 //! is kept. A thread that has ended before anybody looked has no name.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     fs::File,
     io::Read,
     path::{Path, PathBuf},
@@ -18,7 +18,7 @@ use unspin_events::{
 };
 use unspin_vms::Look;
 
-use crate::observe::guest_features;
+use crate::{id_map::IdMap, observe::guest_features};
 
 /// Incarnations that are kept; each takes some 100 bytes.
 const TASKS_MAX: usize = 65_536;
@@ -32,13 +32,16 @@ pub struct Names {
     proc: PathBuf,
     tasks: Vec<TaskFacts>,
     /// The latest incarnation, by thread id.
-    latest: HashMap<u32, usize>,
-    unknown: HashMap<u32, u64>,
-    seen_again: HashSet<u32>,
+    latest: IdMap<usize>,
+    unknown: IdMap<u64>,
+    /// Threads to look up again, each once: `is_seen_again` of its latest incarnation.
+    seen_again: Vec<u32>,
+    /// By place in `tasks`.
+    is_seen_again: Vec<bool>,
     vms: Vec<VmFacts>,
-    vm_numbers: HashMap<u32, usize>,
+    vm_numbers: IdMap<usize>,
     /// Places in `vms` and in its `vcpus`, by thread; the VM and vCPU it served then.
-    vcpus: HashMap<u32, (u32, u16, usize, usize)>,
+    vcpus: IdMap<(u32, u16, usize, usize)>,
     vcpu_count: usize,
     left_out: u64,
     /// When a task was last seen, as far as that was looked at; by place in `tasks`.
@@ -57,12 +60,13 @@ impl Names {
         Names {
             proc: proc.to_owned(),
             tasks: Vec::new(),
-            latest: HashMap::new(),
-            unknown: HashMap::new(),
-            seen_again: HashSet::new(),
+            latest: IdMap::default(),
+            unknown: IdMap::default(),
+            seen_again: Vec::new(),
+            is_seen_again: Vec::new(),
             vms: Vec::new(),
-            vm_numbers: HashMap::new(),
-            vcpus: HashMap::new(),
+            vm_numbers: IdMap::default(),
+            vcpus: IdMap::default(),
             vcpu_count: 0,
             left_out: 0,
             last_seen_ns: Vec::new(),
@@ -99,6 +103,7 @@ impl Names {
         for thread in std::mem::take(&mut self.seen_again) {
             if let Some(&place) = self.latest.get(&thread) {
                 self.last_seen_ns[place] = now_ns;
+                self.is_seen_again[place] = false;
             }
             self.look_up(thread, now_ns);
         }
@@ -136,6 +141,9 @@ impl Names {
             }
         }
         self.last_seen_ns = last_seen_ns;
+        // Whoever was seen since the refresh will be seen again.
+        self.seen_again.clear();
+        self.is_seen_again = vec![false; self.tasks.len()];
     }
 
     /// How often somebody came or was named: while it is the same, VMs and tasks are but for the times of vCPUs.
@@ -167,8 +175,11 @@ impl Names {
         if thread == 0 {
             return; // the idle task of each pCPU
         }
-        if self.latest.contains_key(&thread) {
-            self.seen_again.insert(thread);
+        if let Some(&place) = self.latest.get(&thread) {
+            if !self.is_seen_again[place] {
+                self.is_seen_again[place] = true;
+                self.seen_again.push(thread);
+            }
         } else if self.unknown.len() < UNKNOWN_MAX {
             self.unknown.entry(thread).or_insert(time_ns);
         }
@@ -226,6 +237,7 @@ impl Names {
         }
         self.latest.insert(thread, self.tasks.len());
         self.last_seen_ns.push(first_seen_ns);
+        self.is_seen_again.push(false);
         self.changes += 1;
         self.tasks.push(TaskFacts {
             thread,

@@ -19,6 +19,7 @@ use std::{
 
 use unspin_recording::{
     Ended,
+    facts::Facts,
     ring::{Ring, RingOptions},
 };
 
@@ -74,8 +75,24 @@ pub fn start(
     let open = |path: PathBuf| {
         KernelMessages::open(&path).map_err(|source| RecordError::KernelMessages { path, source })
     };
-    let messages = triggers.soft_lockup.map(open).transpose()?;
+    let messages = triggers.soft_lockup.clone().map(open).transpose()?;
     let observer = Observer::attach(&observe).map_err(RecordError::Observe)?;
+    let mut flight = start_with(folder, observer, facts, options, triggers)?;
+    flight.messages = messages;
+    Ok(flight)
+}
+
+/// The same with an observer that is attached already: for measurements. The kernel's messages are not looked at.
+///
+/// # Errors
+/// When nothing can be written to the folder, or no thread can be made.
+pub fn start_with(
+    folder: &Path,
+    observer: Observer,
+    facts: Facts,
+    options: RingOptions,
+    triggers: Triggers,
+) -> Result<Flight, RecordError> {
     let desk = Arc::new(Desk::default());
     let keep_ns = options.keep_ns;
     let ring = Ring::begin(folder, facts, options, moment("earlier", "", ""))?;
@@ -94,7 +111,7 @@ pub fn start(
         stream: Stream::into_sink(observer, Box::new(recorder), wanted)?,
         desk,
         signal: triggers.signal,
-        messages,
+        messages: None,
         messages_read: Instant::now(),
     })
 }

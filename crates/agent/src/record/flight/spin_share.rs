@@ -5,13 +5,15 @@
 //! `policy/auto/useful_time.h`, with KVM's handling of those exits, of the CPU time between switches. A wait's last part, that no
 //! exit ends, is missing, so the share is a lower one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use unspin_events::{Event, GuestMode, What};
 use unspin_policy::{
     SpinPlaces,
     auto::{SpinMeter, Stretch, StretchEnd, UsefulTime},
 };
+
+use crate::id_map::IdMap;
 
 /// The share is that of so long: one slice of a convoy is no event, and five seconds of one are. Ours.
 pub const WINDOW_NS: u64 = 5_000_000_000;
@@ -24,9 +26,9 @@ const FORGET_NS: u64 = 60_000_000_000;
 #[derive(Debug)]
 pub(crate) struct SpinShares {
     threshold_percent: u32,
-    vms: HashMap<u32, Vm>,
+    vms: IdMap<Vm>,
     /// By thread.
-    vcpus: HashMap<u32, Vcpu>,
+    vcpus: IdMap<Vcpu>,
 }
 
 #[derive(Debug, Default)]
@@ -62,8 +64,8 @@ impl SpinShares {
     pub fn new(threshold_percent: u32) -> SpinShares {
         SpinShares {
             threshold_percent,
-            vms: HashMap::new(),
-            vcpus: HashMap::new(),
+            vms: IdMap::default(),
+            vcpus: IdMap::default(),
         }
     }
 
@@ -129,7 +131,7 @@ impl SpinShares {
     pub fn risen(&mut self, now_ns: u64) -> Vec<Risen> {
         self.vcpus
             .retain(|_, vcpu| now_ns.saturating_sub(vcpu.last_ns) < FORGET_NS);
-        let mut running_ns: HashMap<u32, u64> = HashMap::new();
+        let mut running_ns: IdMap<u64> = IdMap::default();
         for vcpu in self.vcpus.values() {
             let since_ns = vcpu.on_cpu_since_ns.unwrap_or(now_ns);
             *running_ns.entry(vcpu.vm).or_default() += now_ns.saturating_sub(since_ns);

@@ -113,6 +113,9 @@ pub struct ObservingArguments {
     /// Synthetic events per second.
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub rate: u32,
+    /// Switches per second and CPU beside the flight recorder.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub switches: u32,
     /// How long, seconds.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub seconds: u32,

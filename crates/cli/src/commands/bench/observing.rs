@@ -14,14 +14,16 @@ pub fn run(arguments: &ObservingArguments) -> Result<(), Failure> {
     let settings = Settings {
         rounds: arguments.rounds,
         rate: arguments.rate,
+        switches: arguments.switches,
         seconds: arguments.seconds,
         folder: arguments.folder.as_deref(),
         machine: &Machine::here(output::in_testbed()).to_string(),
     };
-    let (programs, ring) = measure(&settings, &Experiment::new(false).session()?)?;
+    let measured = measure(&settings, &Experiment::new(false).session()?)?;
     let mut document = output::document("bench observing");
-    document.table(Table::of("Beyond an empty program", programs));
-    document.table(Table::of("Synthetic events, default ring", ring));
+    document.table(Table::of("Beyond an empty program", measured.programs));
+    document.table(Table::of("Synthetic events, default ring", measured.ring));
+    document.table(Table::of("Flight recorder", [measured.flight]));
     output::print(&document, arguments.output)?;
     Ok(())
 }
