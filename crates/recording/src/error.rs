@@ -22,6 +22,12 @@ pub enum Error {
         /// One of the files in it.
         found: String,
     },
+    /// Two would take away each other's segments.
+    #[error("{}: another flight recorder writes to this folder", folder.display())]
+    Busy {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Neither a description nor a segment.
     #[error(
         "{}: no recording: there is neither a recording.json nor an events-NNNNNN.parquet",

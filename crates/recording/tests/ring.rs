@@ -284,6 +284,11 @@ fn an_earlier_ring_is_kept_and_foreign_files_are_nobodys_to_touch() {
     };
     let mut ring = again(0).expect("empty");
     feed(&mut ring, 0, 3_000);
+    let error = again(4 * SECOND).expect_err("one writes to it");
+    assert!(
+        error.to_string().contains("another flight recorder"),
+        "{error}"
+    );
     drop(ring); // as killed
     let ring = again(5 * SECOND).expect("an earlier ring");
     assert_eq!(

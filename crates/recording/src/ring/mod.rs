@@ -12,7 +12,8 @@ mod span;
 mod start;
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -45,6 +46,7 @@ const MANIFEST_LATE_NS: u64 = 10_000_000_000;
 #[derive(Debug)]
 pub struct Ring {
     folder: PathBuf,
+    _lock: File,
     options: RingOptions,
     manifest: Manifest,
     manifest_written_ns: u64,
@@ -124,7 +126,7 @@ impl Ring {
     /// becomes one itself while there is room for that among them; otherwise it is removed. `at`: the moment, for its name.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`] for a folder with anything else in it, or what the system says.
+    /// [`Error::NotEmpty`] for a folder with anything else in it, [`Error::Busy`] while another writes to it, or what the system says.
     pub fn begin(
         folder: &Path,
         facts: Facts,
@@ -133,6 +135,7 @@ impl Ring {
     ) -> Result<Ring, Error> {
         fs::create_dir_all(folder).map_err(Error::io(folder, "making the folder"))?;
         let now_ns = at.at_ns;
+        let lock = start::lock(folder)?;
         let refused = start::put_away(folder, &options, at)?;
         let mut manifest = Manifest::new(facts);
         manifest.ring = Some(RingFacts {
@@ -142,6 +145,7 @@ impl Ring {
         });
         let mut ring = Ring {
             folder: folder.to_owned(),
+            _lock: lock,
             manifest,
             manifest_written_ns: now_ns,
             names_changed: false,

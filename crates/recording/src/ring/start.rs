@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a ring finds in its folder: nothing, or an earlier ring, whose last minutes may be why it is begun again.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs::{self, File},
+    io,
+    os::fd::AsRawFd,
+    path::Path,
+};
 
 use unspin_events::{Event, What};
 
@@ -47,6 +52,25 @@ pub(crate) fn may_begin(folder: &Path) -> Result<Vec<String>, Error> {
         Some(found) => Err(Error::NotEmpty {
             folder: folder.to_owned(),
             found: found.clone(),
+        }),
+    }
+}
+
+/// Makes the folder this process's until what is returned is dropped, however the process ends.
+///
+/// # Errors
+/// [`Error::Busy`], or what the system says.
+pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
+    let opened = File::open(folder).map_err(Error::io(folder, "opening the folder"))?;
+    // SAFETY: a descriptor that is open until the call returns, and constants.
+    let locked = unsafe { libc::flock(opened.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    match locked {
+        0 => Ok(opened),
+        _ => Err(match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::WouldBlock => Error::Busy {
+                folder: folder.to_owned(),
+            },
+            error => Error::io(folder, "locking the folder")(error),
         }),
     }
 }

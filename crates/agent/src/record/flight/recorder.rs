@@ -22,6 +22,8 @@ use crate::{Names, monotonic_ns, record::sink::Sink};
 
 /// How often shares are looked at.
 const SHARES_INTERVAL_NS: u64 = 1_000_000_000;
+/// A full disk is told so often at most.
+const FULL_INTERVAL_NS: u64 = 60_000_000_000;
 /// How often who is gone is forgotten.
 const FORGET_INTERVAL_NS: u64 = 10_000_000_000;
 
@@ -116,6 +118,7 @@ pub(super) struct FlightRecorder {
     names_then: u64,
     forget_at_ns: u64,
     told: (Dropped, u64),
+    full_told_ns: Option<u64>,
     whole: Option<PathBuf>,
 }
 
@@ -136,6 +139,7 @@ impl FlightRecorder {
             names_then: 0,
             forget_at_ns: 0,
             told: (Dropped::default(), 0),
+            full_told_ns: None,
             whole: None,
         }
     }
@@ -177,7 +181,7 @@ impl FlightRecorder {
         Ok(())
     }
 
-    fn tell(&mut self) {
+    fn tell(&mut self, now_ns: u64) {
         let counts = self.ring.counts();
         let mut news = lock(&self.desk.news);
         if counts.last_span != self.whole {
@@ -187,13 +191,16 @@ impl FlightRecorder {
         let (dropped, unwritten) = self.told;
         let segments = counts.dropped.disk_full_segments - dropped.disk_full_segments;
         let unwritten_events = counts.unwritten_events - unwritten;
-        if segments > 0 || unwritten_events > 0 {
+        let told_ns = self.full_told_ns;
+        let is_due = told_ns.is_none_or(|told_ns| now_ns >= told_ns + FULL_INTERVAL_NS);
+        if is_due && (segments > 0 || unwritten_events > 0) {
             news.push_back(News::DiskFull {
                 segments,
                 unwritten_events,
             });
+            self.told = (counts.dropped, counts.unwritten_events);
+            self.full_told_ns = Some(now_ns);
         }
-        self.told = (counts.dropped, counts.unwritten_events);
         *lock(&self.desk.status) = Status {
             extent: self.ring.extent(),
             counts: counts.clone(),
@@ -214,7 +221,7 @@ impl Sink for FlightRecorder {
         self.look_at_shares(now_ns);
         self.keep_what_was_asked_for()?;
         self.ring.tick(now_ns)?;
-        self.tell();
+        self.tell(now_ns);
         Ok(())
     }
 
@@ -251,5 +258,120 @@ impl Sink for FlightRecorder {
             is_keeping: false,
         };
         Ok(done.summary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use unspin_events::What;
+    use unspin_recording::ring::RingOptions;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn recorder(folder: &Path, desk: &Arc<Desk>, percent: Option<u32>) -> Box<FlightRecorder> {
+        let options = RingOptions {
+            spans_max: 1,
+            ..RingOptions::new(60_000 * MS, 1 << 30)
+        };
+        let keep_ns = options.keep_ns;
+        let at = Trigger::default();
+        let ring = Ring::begin(folder, Facts::default(), options, at).expect("room");
+        Box::new(FlightRecorder::new(
+            ring,
+            Arc::clone(desk),
+            keep_ns,
+            percent,
+        ))
+    }
+
+    /// Of VM 7's only vCPU, which spins for six of ten milliseconds in windows of one.
+    fn ten_milliseconds(from_ns: u64) -> Vec<Event> {
+        let event = |time_ns, what| Event {
+            time_ns,
+            vm: Some(7),
+            vcpu: Some(0),
+            thread: u32::MAX - 7, // no thread of this machine
+            cpu: 0,
+            what,
+        };
+        let switch_in = What::SwitchIn {
+            previous_thread: 0,
+            previous_vm: None,
+        };
+        let exit = What::PauseExit {
+            guest_rip: Some(0xffff_ffff_8100_0000),
+            mode: None,
+            window: Some(3_000),
+            inside_ns: MS as u32,
+            other_exits: 0,
+            interrupt_exits: 0,
+        };
+        let switch_out = What::SwitchOut {
+            next_thread: 0,
+            next_vm: None,
+            runnable: true,
+            preempt: true,
+            mode: None,
+            exit_code: None,
+            guest_rip: None,
+        };
+        let exits = (1..=6).map(|ms| event(from_ns + ms * MS, exit));
+        let mut events = vec![event(from_ns, switch_in)];
+        events.extend(exits);
+        events.push(event(from_ns + 10 * MS - 1, switch_out));
+        events
+    }
+
+    #[test]
+    fn a_vm_that_spins_is_kept_under_its_name_and_the_next_trigger_joins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let desk = Arc::new(Desk::default());
+        let mut recorder = recorder(folder.path(), &desk, Some(40));
+        let mut names = Names::default();
+        for tick in 0..700 {
+            let begin_ns = tick * 10 * MS;
+            let events = ten_milliseconds(begin_ns);
+            events.iter().for_each(|event| names.see(event));
+            recorder.append(&events).expect("room");
+            recorder.put_names(&mut names, begin_ns);
+            recorder.tick(begin_ns + 10 * MS).expect("room");
+        }
+        let news = desk.news();
+        let [News::Begun(trigger, kept)] = &news[..] else {
+            panic!("one span: {news:?}")
+        };
+        assert_eq!(
+            (trigger.reason.as_str(), trigger.subject.as_str()),
+            ("spin-share", "vm7")
+        );
+        assert_eq!(trigger.detail, "60 % of its CPU time spun for 5 s");
+        assert!(
+            kept.to_string_lossy().ends_with("Z-spin-share-vm7"),
+            "{kept:?}"
+        );
+        assert!(desk.status().is_keeping);
+        desk.keep("signal", "", "SIGUSR1");
+        recorder.tick(7_010 * MS).expect("room");
+        assert!(matches!(&desk.news()[..], [News::Joined(..)]));
+        recorder.finish(Ended::Finished, None).expect("room");
+        let status = desk.status();
+        assert_eq!((status.counts.spans, status.counts.joined_triggers), (1, 1));
+        assert!(!status.is_keeping && status.extent.events == 700 * 8);
+    }
+
+    #[test]
+    fn what_has_no_room_among_the_kept_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(folder.path().join("kept/one")).expect("room");
+        let desk = Arc::new(Desk::default());
+        let mut recorder = recorder(folder.path(), &desk, None);
+        desk.keep("signal", "", "");
+        recorder.tick(MS).expect("room");
+        assert!(matches!(&desk.news()[..], [News::TooMany(_)]));
+        assert_eq!(desk.status().counts.refused_triggers, 1);
     }
 }

@@ -39,7 +39,7 @@ row! {
         pub joined_triggers: u64 = ("joined", Count),
         /// Triggers for which nothing was kept: there were as many spans as may be, or the disk was full.
         pub refused_triggers: u64 = ("refused", Count),
-        /// CPU time of this process so far; ns.
+        /// CPU time of this process since it recorded; ns.
         pub own_cpu_ns: u64 = ("own CPU time", Nanoseconds),
     }
 }

@@ -54,7 +54,8 @@ pub fn run(
         return Err(failure);
     }
     let desk = Arc::clone(flight.desk());
-    let mut teller = Teller::new(arguments);
+    let since = OwnCost::now();
+    let mut teller = Teller::new(arguments, since);
     let ended = flight.watch(&mut until, &mut |desk| teller.tell(desk));
     // Whatever ended it, what is there is closed.
     let streamed = flight
@@ -65,7 +66,7 @@ pub fn run(
     ended?;
     told?;
     let mut document = output::document("record");
-    document.table(ring_table(&arguments.folder, &desk));
+    document.table(ring_table(&arguments.folder, &desk, since));
     tables(&mut document, &arguments.folder, &streamed, begin.elapsed());
     output::print_beside(
         &document,
@@ -114,8 +115,10 @@ fn triggers(wanted: &[Trigger]) -> io::Result<Triggers> {
     Ok(triggers)
 }
 
-fn ring_table(folder: &Path, desk: &Desk) -> Table {
-    let own_cpu_ns = (OwnCost::now().cpu_seconds * 1e9) as u64;
+/// `since`: what this process had taken before it recorded anything.
+fn ring_table(folder: &Path, desk: &Desk, since: OwnCost) -> Table {
+    let cpu_seconds = OwnCost::now().cpu_seconds - since.cpu_seconds;
+    let own_cpu_ns = (cpu_seconds * 1e9) as u64;
     Table::of("", [rows::ring(folder, &desk.status(), own_cpu_ns)])
 }
 
@@ -123,15 +126,17 @@ fn ring_table(folder: &Path, desk: &Desk) -> Table {
 struct Teller<'arguments> {
     arguments: &'arguments RecordArguments,
     activity: Activity,
+    since: OwnCost,
     told: Instant,
     error: Option<io::Error>,
 }
 
 impl Teller<'_> {
-    fn new(arguments: &RecordArguments) -> Teller<'_> {
+    fn new(arguments: &RecordArguments, since: OwnCost) -> Teller<'_> {
         Teller {
             arguments,
             activity: Activity::start("recording"),
+            since,
             told: Instant::now(),
             error: None,
         }
@@ -156,7 +161,7 @@ impl Teller<'_> {
         if !json || !is_worth_it {
             return;
         }
-        document.table(ring_table(&self.arguments.folder, desk));
+        document.table(ring_table(&self.arguments.folder, desk, self.since));
         if !triggers.is_empty() {
             document.table(Table::of("Triggers", triggers));
         }
