@@ -5,6 +5,7 @@
 //! is whole, so whatever ends a recording (kill -9, a full disk) costs its last second at most. A reader checks
 //! everything: what is damaged or missing is left out and said, never guessed.
 
+mod cut;
 mod error;
 mod events;
 mod guests;

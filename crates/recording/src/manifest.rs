@@ -12,8 +12,9 @@ use unspin_abi as abi;
 use unspin_events::facts::Facts;
 
 use crate::{
-    Error, names,
-    ring::facts::{KeptFacts, RingFacts},
+    Error,
+    cut::{KeptFacts, RingFacts},
+    names,
     schema::SCHEMA_VERSION,
 };
 

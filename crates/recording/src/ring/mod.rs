@@ -5,11 +5,11 @@
 //! the disk is full. Parts of it are kept when something happened ([`Ring::keep`]), as recordings of their own in its folder
 //! `kept`. Whoever reads a ring finds its beginning cut, and is told.
 
-pub(crate) mod facts;
 mod options;
 mod segments;
 mod span;
 mod start;
+mod status;
 
 use std::{
     fs::{self, File},
@@ -32,10 +32,11 @@ use crate::{
     segment_write,
 };
 
-pub use facts::{Dropped, KeptFacts, RingFacts, Trigger};
+pub use crate::cut::{Dropped, KeptFacts, RingFacts, Trigger};
 pub use options::RingOptions;
 use segments::{Segment, Segments, Why};
 use span::Span;
+pub use status::{Kept, RingCounts, RingExtent, RingSummary};
 
 /// What has changed of names and losses is on the disk so soon; ns.
 const MANIFEST_SOON_NS: u64 = 1_000_000_000;
@@ -61,64 +62,6 @@ pub struct Ring {
     other_bytes: u64,
     span: Option<Span>,
     counts: RingCounts,
-}
-
-/// What happened to a ring so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RingCounts {
-    /// Bytes of all segments, also of those that are gone.
-    pub bytes_written: u64,
-    /// Events in segments, also in those that are gone.
-    pub events_written: u64,
-    /// What is gone.
-    pub dropped: Dropped,
-    /// Events that came and could not be written, because the disk was full and dropping did not help.
-    pub unwritten_events: u64,
-    /// Spans that were kept, the one that grows among them.
-    pub spans: u64,
-    /// Triggers that came while a span grew: it goes on for longer.
-    pub joined_triggers: u64,
-    /// Triggers for which no span was kept: there were as many as there may be, or the disk was full.
-    pub refused_triggers: u64,
-    /// The last span that was finished.
-    pub last_span: Option<PathBuf>,
-}
-
-/// What of a ring is there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RingExtent {
-    /// Segments.
-    pub segments: usize,
-    /// Events in them.
-    pub events: u64,
-    /// What the ring takes on the disk, kept spans not counted; bytes.
-    pub bytes: u64,
-    /// From its first event to its last; ns.
-    pub span_ns: u64,
-}
-
-/// A ring that has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RingSummary {
-    /// Of what is there, as of any recording.
-    pub summary: Summary,
-    /// What is there.
-    pub extent: RingExtent,
-    /// What happened to it.
-    pub counts: RingCounts,
-}
-
-/// What became of a trigger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// A span grows in that folder.
-    Begun(PathBuf),
-    /// One grew already, and goes on for longer.
-    Joined(PathBuf),
-    /// There are as many as there may be.
-    TooMany,
-    /// The disk is full.
-    NoRoom,
 }
 
 impl Ring {

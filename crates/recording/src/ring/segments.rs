@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use unspin_events::{Event, KIND_NAMES, What};
 
-use crate::{names::SegmentName, ring::RingOptions};
+use crate::{names::SegmentName, ring::options::RingOptions};
 
 /// A segment on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,12 +13,10 @@ use unspin_events::facts::Facts;
 
 use crate::{
     Error, Manifest,
+    cut::{self, KeptFacts, RingFacts, Trigger},
     hashes::Hashes,
     manifest::Ended,
-    ring::{
-        facts::{self, KeptFacts, RingFacts, Trigger},
-        segments::{Segment, Segments},
-    },
+    ring::segments::{Segment, Segments},
 };
 
 /// Where kept spans are, in the ring's folder.
@@ -148,7 +146,7 @@ impl Span {
 
     fn facts(&self, ring: &Facts, ended: Option<Ended>) -> Facts {
         let (first_ns, last_ns) = self.segments.span_ns().unwrap_or_default();
-        let mut facts = facts::within(ring, first_ns, last_ns);
+        let mut facts = cut::within(ring, first_ns, last_ns);
         facts.lost = self.segments.lost();
         facts.end_monotonic_ns = ended.map(|_| last_ns);
         if let Some(trigger) = self.kept.triggers.first() {

@@ -12,10 +12,10 @@ use unspin_events::{Event, What};
 
 use crate::{
     Error, Manifest,
+    cut::{KeptFacts, Trigger},
     hashes::HASHES,
     names::{MANIFEST, PARTIAL, SegmentName},
     ring::{
-        facts::{KeptFacts, Trigger},
         options::RingOptions,
         span::{self, KEPT},
     },
