@@ -36,7 +36,7 @@ pub struct Until {
     began: Instant,
     child: Option<Child>,
     status: Option<ExitStatus>,
-    beat: Option<Box<dyn FnMut()>>,
+    beat: Option<Box<dyn FnMut() + Send>>,
 }
 
 impl Until {
@@ -53,7 +53,7 @@ impl Until {
     }
 
     /// The same, with what is called whenever somebody asks whether it is over: whoever waits for the end is alive.
-    pub fn with_beat(self, beat: impl FnMut() + 'static) -> Until {
+    pub fn with_beat(self, beat: impl FnMut() + Send + 'static) -> Until {
         Until {
             beat: Some(Box::new(beat)),
             ..self
@@ -213,13 +213,15 @@ mod tests {
 
     #[test]
     fn whoever_asks_is_alive() {
-        let beats = std::rc::Rc::new(std::cell::Cell::new(0));
-        let seen = std::rc::Rc::clone(&beats);
-        let mut until =
-            Until::new(Arc::default(), None).with_beat(move || seen.set(seen.get() + 1));
+        let beats = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let seen = Arc::clone(&beats);
+        let beat = move || {
+            seen.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut until = Until::new(Arc::default(), None).with_beat(beat);
         assert_eq!(until.over().expect("nothing runs"), None);
         assert_eq!(until.poll().expect("nothing runs"), None);
-        assert_eq!(beats.get(), 2);
+        assert_eq!(beats.load(Ordering::Relaxed), 2);
     }
 
     #[test]
