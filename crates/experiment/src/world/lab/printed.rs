@@ -63,8 +63,8 @@ impl Compared {
                 false => format!("{least} to {most}"),
             };
             notes.push(format!(
-                "lab off by: its ratio to stock against the measured one, either way, median and largest of {many} cells like this \
-                 one in the emulated testbed, predicted with its costs (benchmarks/lab-conformance)"
+                "lab off by: predicted by measured ratio to stock, or the reverse; median and largest of {many} measured cells \
+                 like this one (benchmarks/lab-conformance)"
             ));
         }
         for row in &self.rows {
