@@ -2,10 +2,15 @@
 //! The configuration file of `unspin serve` and `unspin steer`, and `unspin config`.
 
 pub(crate) mod args;
+#[path = "../../../../config/src/file.rs"]
 mod file;
+#[path = "../../../../config/src/model.rs"]
 mod model;
+#[path = "../../../../config/src/rules.rs"]
 pub(crate) mod rules;
+#[path = "../../../../config/src/schema.rs"]
 mod schema;
+#[path = "../../../../config/src/value.rs"]
 mod value;
 
 use std::io::{self, Write};

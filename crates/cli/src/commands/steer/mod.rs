@@ -2,7 +2,9 @@
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
 pub(crate) mod args;
+#[path = "../../../../agent/src/service/failure_file.rs"]
 mod failure_file;
+#[path = "../../../../agent/src/service/latch.rs"]
 mod latch;
 mod settings;
 mod tables;
