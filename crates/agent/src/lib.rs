@@ -14,6 +14,7 @@ mod kernel;
 mod observe;
 pub mod record;
 mod scheduler;
+pub mod service;
 pub mod steer;
 mod thread_run_states;
 pub mod tune;
@@ -21,7 +22,9 @@ mod until;
 mod watch;
 mod window;
 
-pub use auto::{AutoController, AutoSteering, UsefulTimeMeter};
+pub use auto::{
+    AutoController, AutoSteering, EpochRow, Epochs, Explained, Numbered, UsefulTimeMeter,
+};
 pub use error::{Error, KernelLog};
 pub use kernel::capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
 pub use kernel::core_compat::{KernelFiles, KernelFilesError, ProgramFit, core_compat};

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 use unspin_strict_toml::{Error, Vocabulary};
 
-use super::{model::Config, rules, schema};
+use crate::{model::Config, rules, schema};
 
 /// Where it is unless `--config` says otherwise (Filesystem Hierarchy Standard 3.0, 3.7: configuration of this host).
 pub const PATH: &str = "/etc/unspin/unspin.toml";

@@ -6,10 +6,9 @@ use std::net::SocketAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use unspin_agent::{DisclosureChoice, PolicyChoice};
+use unspin_agent::{DisclosureChoice, PolicyChoice, steer::vm_choice::VmChoice};
 
-use super::value::{FromRoot, Limit, ModulePath, SocketPath, Text, Time};
-use crate::commands::vm_choice::VmChoice;
+use crate::value::{FromRoot, Limit, ModulePath, SocketPath, Text, Time};
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 
 use unspin_agent::PolicyChoice;
 
-use super::model::Config;
+use crate::model::Config;
 use unspin_strict_toml::Breach;
 
 /// What the rules are about.

@@ -6,7 +6,7 @@ use std::{fmt::Write, sync::LazyLock};
 use schemars::schema_for;
 use serde_json::Value;
 
-use super::model::Config;
+use crate::model::Config;
 
 /// Width of comments; characters.
 const WIDTH: usize = 100;

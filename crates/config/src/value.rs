@@ -5,12 +5,9 @@ use std::{borrow::Cow, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use unspin_agent::{DisclosureChoice, PolicyChoice};
+use unspin_agent::{DisclosureChoice, PolicyChoice, steer::vm_choice::VmChoice};
 
-use crate::{
-    commands::vm_choice::VmChoice,
-    terminal::options::{parse_limit, parse_time},
-};
+use crate::time::{parse_limit, parse_time};
 
 /// What a text can be.
 pub trait Value: Sized {

@@ -9,9 +9,11 @@ mod cgroup;
 mod choice;
 mod command_line;
 mod identity;
+mod name;
 mod process;
 mod running;
 
 pub use choice::{Candidate, NoSuchVm, choose, process_of};
+pub use name::{NotInRecording, VmName, in_words};
 pub use process::{Look, VmProcess, has_vm, look, name_of};
 pub use running::{Running, running};

@@ -3,14 +3,21 @@
 
 use std::{path::Path, str::FromStr};
 
-use unspin_recording::facts::Facts;
-use unspin_vms::{Candidate, Look, NoSuchVm, choose, look, process_of};
+use unspin_events::facts::Facts;
 
-use crate::terminal::failure::Failure;
+use crate::{
+    choice::{Candidate, NoSuchVm, choose, process_of},
+    process::{Look, look},
+};
 
 /// A VM's name (of KubeVirt `namespace/name`, too), UUID, id at its manager, or process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmName(String);
+
+/// No VM of a recording, or no single one, is meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the recording: {0}")]
+pub struct NotInRecording(NoSuchVm);
 
 impl VmName {
     /// The text.
@@ -22,15 +29,15 @@ impl VmName {
     ///
     /// # Errors
     /// When none is, or several may be: with those that are near.
-    pub fn process(&self) -> Result<u32, Failure> {
-        process_of(Path::new("/proc"), &self.0).map_err(|error| Failure::Usage(error.to_string()))
+    pub fn process(&self) -> Result<u32, NoSuchVm> {
+        process_of(Path::new("/proc"), &self.0)
     }
 
     /// The number of the VM of a recording that is meant; a number that nothing is called by is itself.
     ///
     /// # Errors
     /// As above.
-    pub fn number_in(&self, facts: &Facts) -> Result<u32, Failure> {
+    pub fn number_in(&self, facts: &Facts) -> Result<u32, NotInRecording> {
         let candidates: Vec<Candidate> = facts
             .vms
             .iter()
@@ -43,7 +50,7 @@ impl VmName {
         match (choose(&self.0, &candidates), self.0.parse()) {
             (Ok(place), _) => Ok(facts.vms[place].vm),
             (Err(NoSuchVm::Unknown { .. }), Ok(number)) => Ok(number),
-            (Err(error), _) => Err(Failure::Usage(format!("the recording: {error}"))),
+            (Err(error), _) => Err(NotInRecording(error)),
         }
     }
 }
@@ -100,11 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_an_error_of_the_command_line() {
+    fn an_unknown_name_is_an_error() {
         let name: VmName = "no such VM".parse().expect("a name");
-        let Err(Failure::Usage(says)) = name.process() else {
-            panic!("another failure, or none")
-        };
+        let says = name.process().expect_err("there is none").to_string();
         assert!(says.starts_with("there is no VM `no such VM`"), "{says}");
     }
 }

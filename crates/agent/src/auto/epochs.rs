@@ -6,9 +6,7 @@ use std::{collections::VecDeque, str::FromStr};
 
 use unspin_policy::auto::{AutoReason, AutoSet, AutoStep, TrialInterval};
 use unspin_report::{Document, Table, row};
-
-use super::vm_name::{self, VmName};
-use crate::terminal::failure::Failure;
+use unspin_vms::{NoSuchVm, VmName};
 
 /// Epochs of one VM that are kept: the last ones, 17 minutes.
 const KEPT: usize = 4_096;
@@ -63,7 +61,7 @@ impl Explained {
     ///
     /// # Errors
     /// When there is none of that name, or several may be meant.
-    pub fn running(name: &VmName) -> Result<Explained, Failure> {
+    pub fn running(name: &VmName) -> Result<Explained, NoSuchVm> {
         match name.text() {
             "all" => Ok(Explained::All),
             _ => name.process().map(Explained::One),
@@ -101,7 +99,7 @@ pub enum Numbered {
 impl Numbered {
     fn in_words(self, vm: u32) -> String {
         match self {
-            Numbered::Processes => vm_name::in_words(vm),
+            Numbered::Processes => unspin_vms::in_words(vm),
             Numbered::Lab => format!("VM {vm}"),
         }
     }
@@ -136,16 +134,19 @@ impl Epochs {
         }
     }
 
-    /// Says what has changed, and keeps what is wanted.
-    pub fn add(&mut self, step: &AutoStep) {
+    /// Keeps what is wanted. What is to be said: what has changed, and the epoch where it is wanted, a line each.
+    #[must_use]
+    pub fn add(&mut self, step: &AutoStep) -> Vec<String> {
         let vm = self.vms.in_words(step.vm);
-        if let Some(line) = change(step, self.words) {
-            eprintln!("unspin: {vm}: {line}");
-        }
+        let change = change(step, self.words);
+        let mut lines: Vec<String> = change
+            .map(|line| format!("{vm}: {line}"))
+            .into_iter()
+            .collect();
         if !self.wanted.is_some_and(|wanted| wanted.covers(step.vm)) {
-            return;
+            return lines;
         }
-        eprintln!("unspin: {vm} {}", epoch(step, self.words));
+        lines.push(format!("{vm} {}", epoch(step, self.words)));
         if self.rows.len() == KEPT {
             self.rows.pop_front();
         }
@@ -153,6 +154,7 @@ impl Epochs {
             name: self.vms.name(step.vm),
             ..row(step, self.words)
         });
+        lines
     }
 
     /// All that were kept.
@@ -328,12 +330,14 @@ mod tests {
         let better = step(AutoReason::Better, loan(), f64::INFINITY);
         let mut epochs = Epochs::of(Numbered::Lab, Some(Explained::One(7)), policies);
         for _ in 0..KEPT + 5 {
-            epochs.add(&better);
+            let said = epochs.add(&better);
+            assert!(said.len() == 2 && said[1].starts_with("VM 7 at 2.7 s"));
         }
-        epochs.add(&AutoStep {
+        let other = AutoStep {
             vm: 8,
             ..better.clone()
-        });
+        };
+        assert_eq!(epochs.add(&other).len(), 1);
         assert_eq!(epochs.rows.len(), KEPT);
         let row = &epochs.rows[0];
         assert_eq!((row.useful_ns, row.gain_high), (145_000_000, None));
@@ -341,10 +345,10 @@ mod tests {
             "at 2.7 s: under kernel-exit,candidates=strict, 290 ms in the guest in 150 ms"
         ));
         let mut none = Epochs::of(Numbered::Lab, None, policies);
-        none.add(&better);
+        assert!(none.add(&better)[0].starts_with("VM 7: loan"));
         assert!(none.rows.is_empty());
         let mut all = Epochs::of(Numbered::Lab, "all".parse().ok(), policies);
-        all.add(&better);
+        assert_eq!(all.add(&better).len(), 2);
         assert_eq!(all.rows[0].vm, 7);
         assert!("some".parse::<Explained>().is_err());
     }

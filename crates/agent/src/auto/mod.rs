@@ -2,6 +2,7 @@
 //! The policy `auto`: each VM gets the policies under which it does most, by what the host sees.
 
 mod controller;
+mod epochs;
 mod meter;
 
 use std::{
@@ -16,6 +17,7 @@ use unspin_policy::auto::{AutoSet, AutoStep};
 use crate::{SteerError, Steerer, scheduler::Decided};
 
 pub use controller::AutoController;
+pub use epochs::{EpochRow, Epochs, Explained, Numbered};
 pub use meter::UsefulTimeMeter;
 pub(crate) use meter::VcpuThreads;
 

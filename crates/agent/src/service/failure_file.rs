@@ -12,8 +12,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::terminal::failure::Failure;
-
 /// Where services and daemons leave logs (Filesystem Hierarchy Standard 3.0, 5.10).
 const FOLDER: &str = "/var/log/unspin";
 /// The folders that systemd has made for a service's logs (`LogsDirectory=`, systemd.exec(5)), colons between.
@@ -30,6 +28,14 @@ pub enum FailureFile {
     In(PathBuf),
 }
 
+/// A file that a dump cannot be written to.
+#[derive(Debug, thiserror::Error)]
+#[error("--dump {}: {says}", .file.display())]
+pub struct NoNewFile {
+    file: PathBuf,
+    says: &'static str,
+}
+
 /// A text that could not be kept.
 #[derive(Debug)]
 pub struct NotKept {
@@ -42,14 +48,17 @@ impl FailureFile {
     ///
     /// # Errors
     /// When that file is there already, or its folder is not: said before anything is steered.
-    pub fn of(chosen: Option<&Path>) -> Result<FailureFile, Failure> {
+    pub fn of(chosen: Option<&Path>) -> Result<FailureFile, NoNewFile> {
         let Some(chosen) = chosen else {
             let of_service = env::var_os(LOGS_DIRECTORY);
             let of_service = of_service.and_then(|folders| env::split_paths(&folders).next());
             let folder = of_service.filter(|folder| folder.is_absolute());
             return Ok(FailureFile::In(folder.unwrap_or_else(|| FOLDER.into())));
         };
-        let wrong = |says| Failure::Usage(format!("--dump {}: {says}", chosen.display()));
+        let wrong = |says| NoNewFile {
+            file: chosen.to_owned(),
+            says,
+        };
         if chosen.symlink_metadata().is_ok() {
             return Err(wrong(
                 "it is there already, and a dump is written over nothing",
@@ -260,9 +269,10 @@ mod tests {
             (Path::new("/none/such"), "its folder is not there"),
             (Path::new("/"), "is there already"),
         ] {
-            let Err(Failure::Usage(said)) = FailureFile::of(Some(file)) else {
-                panic!("{file:?} is taken");
-            };
+            let said = FailureFile::of(Some(file))
+                .expect_err("refused")
+                .to_string();
+            assert!(said.starts_with(&format!("--dump {}: ", file.display())));
             assert!(said.contains(says), "{said}");
         }
         let new = folder.path().join("new");

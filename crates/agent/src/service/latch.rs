@@ -16,11 +16,9 @@ use std::{
     time::SystemTime,
 };
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use super::failure_file;
-use crate::terminal::failure::Failure;
 
 /// Where programs keep what must survive a reboot (Filesystem Hierarchy Standard 3.0, 5.8).
 const FOLDER: &str = "/var/lib/unspin";
@@ -64,6 +62,32 @@ struct Record {
     kept: Option<PathBuf>,
 }
 
+/// Why it may not steer as a service, or its latch cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum LatchError {
+    /// It is latched: what happened, and what to do.
+    #[error("{0}")]
+    Latched(String),
+    /// Another process has the right.
+    #[error("another `unspin steer --service` runs")]
+    Held,
+    /// Its file or folder.
+    #[error("{what}")]
+    Io {
+        /// Which, and what could not be done.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// What it is to say.
+    #[error(transparent)]
+    Text(#[from] toml::ser::Error),
+}
+
+fn io_error(what: String) -> impl FnOnce(io::Error) -> LatchError {
+    |source| LatchError::Io { what, source }
+}
+
 /// The right to steer as a service: held by one process at a time, and only while nothing is latched.
 pub struct Latch {
     folder: PathBuf,
@@ -75,31 +99,31 @@ impl Latch {
     /// Takes the right.
     ///
     /// # Errors
-    /// [`Failure::Latched`] when something is latched; when another process steers as a service, or the folder cannot be written.
-    pub fn claim() -> Result<Latch, Failure> {
+    /// [`LatchError::Latched`] when something is latched; when another process steers as a service, or the folder cannot be written.
+    pub fn claim() -> Result<Latch, LatchError> {
         Latch::claim_in(&folder())
     }
 
-    fn claim_in(folder: &Path) -> Result<Latch, Failure> {
+    fn claim_in(folder: &Path) -> Result<Latch, LatchError> {
         let latch = Latch::locked(folder)?;
         match latch.read()? {
             None => Ok(latch),
-            Some(record) => Err(Failure::Latched(latch.says(record.as_ref(), &boot()))),
+            Some(record) => Err(LatchError::Latched(latch.says(record.as_ref(), &boot()))),
         }
     }
 
-    fn locked(folder: &Path) -> Result<Latch, Failure> {
+    fn locked(folder: &Path) -> Result<Latch, LatchError> {
         let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
         let opened = made.and_then(|()| File::open(folder));
-        let lock = opened.with_context(|| format!("{}: no latch can be kept", folder.display()))?;
+        let no_latch = io_error(format!("{}: no latch can be kept", folder.display()));
+        let lock = opened.map_err(no_latch)?;
         // SAFETY: no pointers; a descriptor that is open.
         if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
             let error = io::Error::last_os_error();
-            let says = match error.kind() {
-                ErrorKind::WouldBlock => "another `unspin steer --service` runs".to_owned(),
-                _ => format!("{}: cannot be locked: {error}", folder.display()),
-            };
-            return Err(Failure::Failed(anyhow::anyhow!(says)));
+            return Err(match error.kind() {
+                ErrorKind::WouldBlock => LatchError::Held,
+                _ => io_error(format!("{}: cannot be locked", folder.display()))(error),
+            });
         }
         Ok(Latch {
             folder: folder.to_owned(),
@@ -111,7 +135,7 @@ impl Latch {
     ///
     /// # Errors
     /// When that cannot be written: then nothing may be attached.
-    pub fn steering(&self, policy: &str) -> Result<(), Failure> {
+    pub fn steering(&self, policy: &str) -> Result<(), LatchError> {
         self.write(&self.record(State::Steering, policy, "", "", None))
     }
 
@@ -119,7 +143,7 @@ impl Latch {
     ///
     /// # Errors
     /// When the file cannot be taken away.
-    pub fn release(self) -> Result<(), Failure> {
+    pub fn release(self) -> Result<(), LatchError> {
         self.remove()
     }
 
@@ -133,7 +157,7 @@ impl Latch {
         why: &str,
         advice: &str,
         kept: Option<&str>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), LatchError> {
         self.write(&self.record(State::TakenBack, policy, why, advice, kept))
     }
 
@@ -141,7 +165,7 @@ impl Latch {
     ///
     /// # Errors
     /// As above.
-    pub fn fault(self, policy: &str, why: &str) -> Result<(), Failure> {
+    pub fn fault(self, policy: &str, why: &str) -> Result<(), LatchError> {
         let advice =
             "this is a fault of unspin's: report it with its journal, `journalctl -u unspin-steer`";
         self.write(&self.record(State::Fault, policy, why, advice, None))
@@ -174,20 +198,18 @@ impl Latch {
     }
 
     /// `None`: there is no file; `Some(None)`: it is no record.
-    fn read(&self) -> Result<Option<Option<Record>>, Failure> {
+    fn read(&self) -> Result<Option<Option<Record>>, LatchError> {
         match fs::read_to_string(self.path()) {
             Ok(text) => Ok(Some(toml::from_str(&text).ok())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == ErrorKind::InvalidData => Ok(Some(None)),
-            Err(error) => Err(Failure::Failed(
-                anyhow::Error::from(error).context(self.path().display().to_string()),
-            )),
+            Err(error) => Err(io_error(self.path().display().to_string())(error)),
         }
     }
 
     /// On disk when this returns, as a whole or not at all.
-    fn write(&self, record: &Record) -> Result<(), Failure> {
-        let text = toml::to_string(record).map_err(anyhow::Error::from)?;
+    fn write(&self, record: &Record) -> Result<(), LatchError> {
+        let text = toml::to_string(record)?;
         let new = self.folder.join(format!("{NAME}.new"));
         let written = File::create(&new).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
@@ -195,14 +217,19 @@ impl Latch {
             fs::rename(&new, self.path())?;
             File::open(&self.folder)?.sync_all()
         });
-        Ok(written
-            .with_context(|| format!("{}: the latch cannot be kept", self.path().display()))?)
+        written.map_err(io_error(format!(
+            "{}: the latch cannot be kept",
+            self.path().display()
+        )))
     }
 
-    fn remove(&self) -> Result<(), Failure> {
+    fn remove(&self) -> Result<(), LatchError> {
         let removed = fs::remove_file(self.path());
         let removed = removed.and_then(|()| File::open(&self.folder)?.sync_all());
-        Ok(removed.with_context(|| format!("{}: cannot be removed", self.path().display()))?)
+        removed.map_err(io_error(format!(
+            "{}: cannot be removed",
+            self.path().display()
+        )))
     }
 
     /// What happened, when, why, and how to clear it. `None`: the file is no record.
@@ -261,16 +288,15 @@ impl Record {
     }
 }
 
-/// `unspin steer --clear-latch`: takes the latch away and says what it was.
+/// `unspin steer --clear-latch`: takes the latch away. What it was, in words.
 ///
 /// # Errors
 /// When a service steers now, or the file cannot be taken away.
-pub fn clear() -> Result<(), Failure> {
-    let says = clear_in(&folder())?;
-    Ok(writeln!(io::stdout(), "{says}")?)
+pub fn clear() -> Result<String, LatchError> {
+    clear_in(&folder())
 }
 
-fn clear_in(folder: &Path) -> Result<String, Failure> {
+fn clear_in(folder: &Path) -> Result<String, LatchError> {
     if !folder.is_dir() {
         return Ok("nothing is latched".to_owned());
     }
@@ -330,7 +356,7 @@ mod tests {
 
     fn latched(folder: &Path) -> String {
         match Latch::claim_in(folder).err() {
-            Some(Failure::Latched(says)) => says,
+            Some(LatchError::Latched(says)) => says,
             other => panic!("{other:?}"),
         }
     }
@@ -424,7 +450,7 @@ mod tests {
             Latch::claim_in(folder.path()).err(),
             clear_in(folder.path()).err(),
         ] {
-            let says = format!("{second:?}");
+            let says = second.expect("refused").to_string();
             assert!(
                 says.contains("another `unspin steer --service` runs"),
                 "{says}"
@@ -436,6 +462,9 @@ mod tests {
     #[test]
     fn where_nothing_can_be_kept_nothing_is_steered() {
         let refused = Latch::claim_in(Path::new("/dev/null/state")).err();
-        assert!(matches!(refused, Some(Failure::Failed(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Some(LatchError::Io { .. })),
+            "{refused:?}"
+        );
     }
 }

@@ -2,7 +2,9 @@
 //! A host that is steered for a while: the scheduler, who sets windows and the log of decisions together, until it is over.
 
 mod dry;
+pub mod vm_choice;
 mod windows;
+mod words;
 
 use std::{
     collections::BTreeSet,
@@ -28,6 +30,7 @@ use windows::Windows;
 
 pub use dry::{DryChoiceRow, DryCounterRow, DryFigures, dry_run};
 pub use windows::{WindowEpochRow, WindowFigures, WindowVmRow};
+pub use words::words;
 
 /// What to do.
 pub struct SteerRequest {

@@ -3,11 +3,10 @@
 
 use std::str::FromStr;
 
-use unspin_agent::with_user_policy;
 use unspin_policy::steering::{Policies, WindowPolicy};
+use unspin_vms::{NoSuchVm, VmName};
 
-use super::vm_name::VmName;
-use crate::terminal::failure::Failure;
+use crate::{is_policy_file, with_user_policy};
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +39,7 @@ impl FromStr for VmChoice {
                     "`{word}` chooses for all VMs, or for those named by --vm VM alone: say --policy {word}"
                 ));
             }
-            if unspin_agent::is_policy_file(word) {
+            if is_policy_file(word) {
                 return Err(format!(
                     "`{word}`: a policy's file is loaded by --policy; here say the policy's name"
                 ));
@@ -66,7 +65,7 @@ pub struct ChosenVm {
 ///
 /// # Errors
 /// When one is not there, or several may be meant by one name.
-pub fn running(vms: &[VmChoice]) -> Result<Vec<ChosenVm>, Failure> {
+pub fn running(vms: &[VmChoice]) -> Result<Vec<ChosenVm>, NoSuchVm> {
     let found = vms.iter().map(|choice| {
         Ok(ChosenVm {
             process: choice.vm.process()?,
@@ -128,9 +127,8 @@ mod tests {
         let found = running(&vms).expect("it is there");
         assert_eq!(found[0].policy.as_deref(), Some("loan"));
         let vms = ["no such VM=loan".parse().expect("a choice")];
-        assert!(
-            matches!(running(&vms), Err(Failure::Usage(says)) if says.contains("`no such VM`"))
-        );
+        let says = running(&vms).expect_err("there is none").to_string();
+        assert!(says.contains("`no such VM`"), "{says}");
     }
 
     #[test]

@@ -7,8 +7,6 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
-#[path = "../../../agent/src/auto/epochs.rs"]
-pub(crate) mod epochs;
 pub(crate) mod explain;
 pub(crate) mod ground_truth;
 pub(crate) mod help;
@@ -27,10 +25,6 @@ pub(crate) mod threshold;
 pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod vm;
-#[path = "../../../agent/src/steer/vm_choice.rs"]
-pub(crate) mod vm_choice;
-#[path = "../../../vms/src/name.rs"]
-pub(crate) mod vm_name;
 
 use clap::{Parser, Subcommand};
 

@@ -10,11 +10,9 @@ use unspin_analysis::{
 };
 use unspin_recording::Recorded;
 use unspin_report::{Document, Table, row};
+use unspin_vms::VmName;
 
-use crate::{
-    commands::vm_name::VmName,
-    terminal::{failure::Failure, options::Output, output},
-};
+use crate::terminal::{failure::Failure, options::Output, output};
 
 /// `unspin threshold`
 #[derive(Args, Debug)]

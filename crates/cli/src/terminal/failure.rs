@@ -131,6 +131,31 @@ impl From<unspin_experiment::Error> for Failure {
     }
 }
 
+/// Errors that say what of the command line cannot be.
+macro_rules! wrong {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure::Usage(error.to_string())
+            }
+        }
+    )*};
+}
+wrong!(
+    unspin_agent::service::NoNewFile,
+    unspin_vms::NoSuchVm,
+    unspin_vms::NotInRecording,
+);
+
+impl From<unspin_agent::service::LatchError> for Failure {
+    fn from(error: unspin_agent::service::LatchError) -> Failure {
+        match error {
+            unspin_agent::service::LatchError::Latched(says) => Failure::Latched(says),
+            error => Failure::Failed(error.into()),
+        }
+    }
+}
+
 impl From<unspin_vmm::Error> for Failure {
     fn from(error: unspin_vmm::Error) -> Failure {
         match error {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options that several commands take.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use unspin_experiment::costs;
 use unspin_scenario::{Host, Overrides, Scenario};
 
 use crate::terminal::failure::Failure;
+
+pub use unspin_config::{parse_limit, parse_time};
 
 /// `--json`, which every command with a table takes.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -16,19 +18,6 @@ pub struct Output {
     /// docs/reference/json.md says what its keys are.
     #[arg(long)]
     pub json: bool,
-}
-
-/// A time limit: above 0.
-pub fn parse_limit(text: &str) -> Result<Duration, String> {
-    match unspin_scenario::parse_duration(text)? {
-        0 => Err("a limit of 0 lets nothing run".into()),
-        ns => Ok(Duration::from_nanos(ns)),
-    }
-}
-
-/// A time, 0 allowed.
-pub fn parse_time(text: &str) -> Result<Duration, String> {
-    unspin_scenario::parse_duration(text).map(Duration::from_nanos)
 }
 
 /// Flags that override a scenario.
@@ -124,16 +113,5 @@ impl PauseLoopArguments {
             ple_gap: self.ple_gap,
             ple_window_fixed: self.ple_window_fixed,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits() {
-        assert_eq!(parse_limit("1.5s"), Ok(Duration::from_millis(1_500)));
-        assert!(parse_limit("0s").is_err() && parse_limit("90").is_err());
     }
 }

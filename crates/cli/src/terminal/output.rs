@@ -17,6 +17,13 @@ pub fn in_testbed() -> bool {
     std::env::var_os("UNSPIN_TESTBED").is_some()
 }
 
+/// Says what happens meanwhile on standard error, a line each.
+pub fn say(lines: impl IntoIterator<Item = String>) {
+    for line in lines {
+        eprintln!("unspin: {line}");
+    }
+}
+
 /// Prints the document on standard output.
 ///
 /// # Errors

@@ -3,12 +3,14 @@
 
 mod checks;
 mod kernel;
+mod release;
 
 use serde::Serialize;
 use unspin_report::row;
 
 pub use checks::checks;
 pub use kernel::{KernelFit, ProgramRow, fit};
+pub use release::{KernelCommandRow, commands, installed};
 
 row! {
     "doctor", ["doctor"];

@@ -2,26 +2,14 @@
 //! The configuration file of `unspin serve` and `unspin steer`, and `unspin config`.
 
 pub(crate) mod args;
-#[path = "../../../../config/src/file.rs"]
-mod file;
-#[path = "../../../../config/src/model.rs"]
-mod model;
-#[path = "../../../../config/src/rules.rs"]
-pub(crate) mod rules;
-#[path = "../../../../config/src/schema.rs"]
-mod schema;
-#[path = "../../../../config/src/value.rs"]
-mod value;
 
 use std::io::{self, Write};
 
+use unspin_config::{Configuration, PATH, default_text};
 use unspin_report::{Table, row};
 
 use self::args::{ConfigVerb, FileArguments};
 use crate::terminal::{failure::Failure, output};
-
-pub use file::Configuration;
-pub use model::{ServeConfig, SteerConfig};
 
 row! {
     "config", ["config show"];
@@ -61,7 +49,7 @@ pub fn run(verb: &ConfigVerb) -> Result<(), Failure> {
         ConfigVerb::Check(arguments) => check(arguments),
         ConfigVerb::Show(arguments) => show(arguments),
         ConfigVerb::Default(arguments) => {
-            let mut text = schema::default_text();
+            let mut text = default_text();
             if arguments.markdown {
                 text = page(&text);
             }
@@ -75,7 +63,7 @@ fn page(default: &str) -> String {
     format!(
         "# Configuration file\n\nWritten by `unspin config default --markdown`; a test fails while this page says something else. \
          `{}`, which `unspin serve` and `unspin steer` read; their command line goes before it.\n\n```toml\n{default}```\n",
-        file::PATH
+        PATH
     )
 }
 
@@ -91,7 +79,7 @@ fn check(arguments: &FileArguments) -> Result<(), Failure> {
     let fault = read.err();
     if arguments.output.json {
         let rows = fault.iter().map(|fault| ConfigFaultRow {
-            file: name.clone().unwrap_or_else(|| file::PATH.to_owned()),
+            file: name.clone().unwrap_or_else(|| PATH.to_owned()),
             line: fault.line(),
             column: fault.column(),
             key: fault.key().to_owned(),
@@ -107,7 +95,7 @@ fn check(arguments: &FileArguments) -> Result<(), Failure> {
     if !arguments.output.json {
         let says = match name {
             Some(name) => format!("{name}: nothing is wrong"),
-            None => format!("{} is not there: every value is the default", file::PATH),
+            None => format!("{} is not there: every value is the default", PATH),
         };
         writeln!(io::stdout(), "{says}")?;
     }
@@ -121,7 +109,7 @@ fn show(arguments: &FileArguments) -> Result<(), Failure> {
     let mut document = output::document("config show");
     document.table(Table::of("", rows));
     if configuration.file.is_none() {
-        document.note(format!("{} is not there", file::PATH));
+        document.note(format!("{} is not there", PATH));
     }
     Ok(output::print(&document, arguments.output)?)
 }

@@ -3,9 +3,9 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::commands::vm_name::VmName;
 use crate::terminal::options::{Output, parse_limit};
 use clap::Args;
+use unspin_vms::VmName;
 
 /// `unspin explain`
 #[derive(Args, Debug)]

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use crate::commands::epochs::Explained;
 use crate::terminal::options::{Output, ScenarioArguments};
 use clap::{Args, Subcommand, ValueEnum};
+use unspin_agent::Explained;
 
 /// `unspin lab ...`
 #[derive(Debug, Subcommand)]

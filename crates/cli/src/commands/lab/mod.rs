@@ -8,16 +8,14 @@ pub(crate) mod conform;
 pub(crate) mod from;
 pub(crate) mod sweep;
 
+use unspin_agent::{Epochs, Explained, Numbered};
 use unspin_experiment::lab_run::{Keep, Kept, run as run_lab};
 use unspin_lab::Lab;
 use unspin_report::Table;
 use unspin_scenario::Scenario;
 
 use crate::{
-    commands::{
-        epochs::{Epochs, Explained, Numbered},
-        lab::args::LabRunArguments,
-    },
+    commands::lab::args::LabRunArguments,
     terminal::{failure::Failure, options::ScenarioArguments, output, progress::Experiment},
 };
 
@@ -65,7 +63,7 @@ pub fn run(arguments: &LabRunArguments) -> Result<(), Failure> {
         set.policies().to_string()
     });
     for step in &ran.outcome.auto_steps {
-        epochs.add(step);
+        output::say(epochs.add(step));
     }
     epochs.table(&mut document);
     let path = path.display();

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use crate::commands::vm_name::VmName;
 use crate::terminal::options::Output;
 use clap::{Args, Subcommand};
+use unspin_vms::VmName;
 
 /// `unspin policy ...`
 #[derive(Debug, Subcommand)]

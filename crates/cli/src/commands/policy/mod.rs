@@ -20,12 +20,10 @@ use unspin_policy::{
     user_policy::{UserPolicySource, UserPolicySourceError, write_new_policy},
 };
 use unspin_report::Table;
+use unspin_vms::{VmName, in_words};
 
 use crate::{
-    commands::{
-        policy::args::{PolicyBuildArguments, PolicyReplayArguments, PolicyVerb},
-        vm_name::{VmName, in_words},
-    },
+    commands::policy::args::{PolicyBuildArguments, PolicyReplayArguments, PolicyVerb},
     terminal::{failure::Failure, output},
 };
 

@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, builder::ArgPredicate};
+use unspin_vms::VmName;
 
-use crate::{commands::vm_name::VmName, terminal::options::Output};
+use crate::terminal::options::Output;
 
 /// `unspin report`
 #[derive(Args, Debug)]

@@ -4,10 +4,9 @@
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
+use unspin_config::ServeConfig;
 
 use crate::terminal::options::{parse_limit, parse_time};
-
-use crate::commands::config::ServeConfig;
 
 /// `unspin serve`
 #[derive(Args, Debug)]

@@ -8,6 +8,7 @@ use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use args::{ServeArguments, ServeSettings};
 use unspin_agent::{Until, shell_status};
+use unspin_config::Configuration;
 use unspin_watch::{
     HostView, Live, LiveOptions, OwnCost,
     http::{HttpServer, Pages},
@@ -16,7 +17,6 @@ use unspin_watch::{
     socket::SocketServer,
 };
 
-use super::config::Configuration;
 use crate::terminal::{command, failure::Failure, interrupt, service_manager::ServiceManager};
 
 /// The counters may be read so late, beyond three intervals, before the service manager is no longer told that all is well: to attach

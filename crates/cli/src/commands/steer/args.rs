@@ -9,9 +9,8 @@ use std::{
 
 use crate::terminal::options::{Output, parse_limit};
 use clap::Args;
-use unspin_agent::{DisclosureChoice, PolicyChoice};
-
-use crate::commands::{vm_choice::VmChoice, vm_name::VmName};
+use unspin_agent::{DisclosureChoice, PolicyChoice, steer::vm_choice::VmChoice};
+use unspin_vms::VmName;
 
 /// `unspin steer`
 #[derive(Args, Debug)]

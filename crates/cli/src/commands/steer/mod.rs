@@ -2,40 +2,34 @@
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
 pub(crate) mod args;
-#[path = "../../../../agent/src/service/failure_file.rs"]
-mod failure_file;
-#[path = "../../../../agent/src/service/latch.rs"]
-mod latch;
 mod settings;
 mod tables;
 
 use std::{
     fmt::Display,
+    io::{self, Write},
     ops::Range,
     path::Path,
     process::{Command, ExitCode, ExitStatus},
 };
 
 use args::SteerArguments;
-use failure_file::FailureFile;
-use latch::Latch;
 use settings::SteerSettings;
 use tables::EndRow;
 use unspin_agent::{
-    ChosenPolicies, DeadlineServer, Disclosures, MovedVm, PleSource, SECTIONS_MAX, SliceSource,
-    SteerEnd, SteerError, SteerOptions, Until, UserPolicy, WindowOptions, cgroup_number,
-    steer::{self, Notice, SteerRequest, SteerRunError},
+    ChosenPolicies, Disclosures, Epochs, Explained, Numbered, PleSource, SECTIONS_MAX, SteerEnd,
+    SteerError, SteerOptions, Until, UserPolicy, WindowOptions, cgroup_number,
+    service::{self, FailureFile, Latch, LatchError},
+    steer::{
+        self, Notice, SteerRequest, SteerRunError,
+        vm_choice::{self, ChosenVm, touched},
+    },
 };
 use unspin_analysis::read_symbols;
+use unspin_config::Configuration;
 use unspin_policy::critical_function;
 use unspin_report::{Machine, Table};
 
-use super::{
-    config::Configuration,
-    epochs::{Epochs, Explained, Numbered},
-    vm_choice::{self, ChosenVm, touched},
-    vm_name::in_words,
-};
 use crate::terminal::{failure::Failure, interrupt, output, service_manager::ServiceManager};
 
 /// Room for some 80,000 decisions between two polls.
@@ -48,7 +42,8 @@ const TAKEN_BACK: u8 = 3;
 /// has taken its own scheduler back.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     if arguments.clear_latch {
-        return latch::clear().map(|()| ExitCode::SUCCESS);
+        writeln!(io::stdout(), "{}", service::clear()?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let configuration = Configuration::load(arguments.config.as_deref())?;
     let settings = SteerSettings::of(arguments, &configuration.config.steer)?;
@@ -72,7 +67,7 @@ fn dry_run(
 ) -> Result<ExitCode, Failure> {
     let chosen = request.chosen.clone();
     let say = &mut |notice| {
-        say(&chosen, &notice);
+        output::say(steer::words(&chosen, &notice));
         ServiceManager::here().ready(&format!("dry run of policy {chosen}"));
     };
     let done = steer::dry_run(request, until, say);
@@ -100,9 +95,9 @@ fn steer_host(
     let mut attached = false;
     let say = &mut |notice| match notice {
         Notice::TakenBack(why) => end = Some(taken_back(file, &chosen, &why)),
-        Notice::Chosen(step) => epochs.add(&step),
+        Notice::Chosen(step) => output::say(epochs.add(&step)),
         other => {
-            say(&chosen, &other);
+            output::say(steer::words(&chosen, &other));
             if matches!(other, Notice::Attached { .. } | Notice::WindowsAlone) {
                 attached = true;
                 ServiceManager::here().ready(&format!("steering with policy {chosen}"));
@@ -157,7 +152,7 @@ fn ended(
     end: Option<&EndRow>,
     failure: Option<&Failure>,
     attached: bool,
-) -> Result<(), Failure> {
+) -> Result<(), LatchError> {
     let policy = chosen.to_string();
     match (end, failure) {
         (Some(end), _) => {
@@ -313,137 +308,5 @@ fn sections(file: &Path) -> Result<Vec<Range<u64>>, Failure> {
         many => Err(wrong(&format!(
             "{many} such functions, {SECTIONS_MAX} are the most"
         ))),
-    }
-}
-
-/// What happens meanwhile, in one line on standard error.
-fn say(chosen: &ChosenPolicies, notice: &Notice) {
-    match notice {
-        Notice::Thresholds => eprintln!(
-            "unspin: no module that sets windows: guests with a pv page are told how long to spin (README, Steering)"
-        ),
-        Notice::WindowsAlone => {
-            eprintln!("unspin: setting windows by policy {chosen}; the host's scheduler stays");
-        }
-        Notice::Attached { slice_ns, source } => {
-            let source = match source {
-                SliceSource::DebugFs => "the kernel's base_slice_ns",
-                SliceSource::Rule => "the kernel's default by its rule: debugfs is not to be read",
-            };
-            eprintln!(
-                "unspin: steering with policy {chosen}; slice {} us ({source}){}",
-                *slice_ns as f64 / 1e3,
-                if chosen.policies.slice_ns() == 0 {
-                    ""
-                } else {
-                    ", but for the vCPUs that the policy `slice` is for"
-                }
-            );
-        }
-        Notice::OnlyVms {
-            server,
-            left_behind,
-        } => only_vms(*server, *left_behind),
-        Notice::Moved(vms) => eprintln!("unspin: {}", moved(vms)),
-        Notice::DryRun { slice_ns } => eprintln!(
-            "unspin: dry run of policy {chosen}: nothing is attached to the scheduler; a slice counts as {} us",
-            *slice_ns as f64 / 1e3
-        ),
-        Notice::Dishonest { process, says } => eprintln!(
-            "unspin: warning: the guest of {} {}; its claims buy it no CPU time, and nobody else loses any",
-            in_words(*process),
-            says.join("; it ")
-        ),
-        Notice::NoKvm => eprintln!(
-            "unspin: KVM is not loaded: there are no VMs to choose for, and those that start later are not seen; load it and start steer again"
-        ),
-        // Said elsewhere.
-        Notice::Chosen(_) | Notice::TakenBack(_) => {}
-    }
-}
-
-fn only_vms(server: DeadlineServer, left_behind: usize) {
-    let kept = match server {
-        DeadlineServer::Missing => "nothing: this kernel has no deadline server for sched_ext (Linux 7.0 has), and where one of them does not run for 30 s it takes its own scheduler back".to_owned(),
-        DeadlineServer::Keeps(Some(0.0)) => "nothing: the kernel's deadline server for sched_ext is switched off (/sys/kernel/debug/sched/ext_server)".to_owned(),
-        DeadlineServer::Keeps(percent) => format!("{} % of each CPU", percent.unwrap_or(5.0)),
-    };
-    eprintln!(
-        "unspin: only VMs; everything else goes before them, and beside tasks that never sleep they get {kept}"
-    );
-    if left_behind > 0 {
-        eprintln!(
-            "unspin: {left_behind} threads of VMs had SCHED_EXT from a steer that was killed; they had their policy set back first"
-        );
-    }
-}
-
-/// What is under the scheduler where only VMs are.
-fn moved(vms: &[MovedVm]) -> String {
-    const SHOWN: usize = 5;
-    let sum = |of: fn(&MovedVm) -> u64| vms.iter().map(of).sum::<u64>();
-    let (vcpus, others) = (sum(|vm| vm.vcpus), sum(|vm| vm.others));
-    let with_page = match others {
-        0 => String::new(),
-        others => format!(" and {others} threads with a page"),
-    };
-    let last = vms[vms.len().saturating_sub(SHOWN)..].iter();
-    let last: Vec<String> = last
-        .map(|vm| format!("{} ({}): {}", vm.name, vm.process, vm.vcpus + vm.others))
-        .collect();
-    let more = match vms.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!("{more} more, "),
-    };
-    let left = [
-        (sum(|vm| vm.real_time), "real-time threads left as they are"),
-        (
-            sum(|vm| vm.refused),
-            "threads that the kernel did not let be moved",
-        ),
-    ];
-    let left: String = left
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("; {count} {what}"))
-        .collect();
-    format!(
-        "{vcpus} vCPU threads{with_page} of {} VMs moved so far: {more}{}{left}",
-        vms.len(),
-        last.join(", ")
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn vm(process: u32, vcpus: u64) -> MovedVm {
-        MovedVm {
-            process: process.to_string(),
-            name: "qemu".into(),
-            vcpus,
-            ..MovedVm::default()
-        }
-    }
-
-    #[test]
-    fn what_was_moved_is_said_in_a_line() {
-        assert_eq!(
-            moved(&[vm(7, 2), vm(9, 4)]),
-            "6 vCPU threads of 2 VMs moved so far: qemu (7): 2, qemu (9): 4"
-        );
-        let mut many: Vec<MovedVm> = (1..=7).map(|process| vm(process, 1)).collect();
-        many[6].others = 1;
-        many[6].real_time = 3;
-        let said = moved(&many);
-        assert!(
-            said.starts_with("7 vCPU threads and 1 threads with a page of 7 VMs moved so far: 2 more, qemu (3): 1, "),
-            "{said}"
-        );
-        assert!(
-            said.ends_with("qemu (7): 2; 3 real-time threads left as they are"),
-            "{said}"
-        );
     }
 }

@@ -3,19 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use unspin_agent::{DisclosureChoice, PolicyChoice};
+use unspin_agent::{DisclosureChoice, PolicyChoice, steer::vm_choice::VmChoice};
+use unspin_config::{
+    SteerConfig,
+    rules::{self, SteerRules},
+};
 
 use super::args::SteerArguments;
-use crate::{
-    commands::{
-        config::{
-            SteerConfig,
-            rules::{self, SteerRules},
-        },
-        vm_choice::VmChoice,
-    },
-    terminal::failure::Failure,
-};
+use crate::terminal::failure::Failure;
 
 /// Options that both have.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::Args;
 use unspin_agent::tune::HostSlice;
+use unspin_vms::VmName;
 
-use crate::commands::vm_name::VmName;
 use crate::terminal::options::{Output, parse_limit};
 
 /// `unspin tune`

@@ -7,15 +7,12 @@ use std::process::{Command, ExitCode};
 
 use args::TuneArguments;
 use unspin_agent::{
-    Until,
+    Epochs, Explained, Numbered, Until,
     tune::{self, HostSlice, TuneNotice, TuneRequest, Tuned, slice_in_words},
 };
 use unspin_report::{Document, Table, row};
+use unspin_vms::VmName;
 
-use super::{
-    epochs::{Epochs, Explained, Numbered},
-    vm_name::VmName,
-};
 use crate::terminal::{failure::Failure, interrupt, output};
 
 row! {
@@ -59,7 +56,7 @@ pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
             "unspin: tuning slices of vCPUs: {}; the host's scheduler stays",
             arguments.slice
         ),
-        TuneNotice::Chosen(step) => epochs.add(&step),
+        TuneNotice::Chosen(step) => output::say(epochs.add(&step)),
     });
     let done = done.map_err(|error| Failure::Failed(error.into()))?;
     let mut document = output::document("tune");

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin steer` leaves behind where it does not end in order: a latch, where it is a service, and what the kernel says.
+
+mod failure_file;
+mod latch;
+
+pub use failure_file::{FailureFile, NoNewFile, NotKept};
+pub use latch::{Latch, LatchError, clear};
