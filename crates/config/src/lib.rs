@@ -8,11 +8,13 @@ mod file;
 mod model;
 pub mod rules;
 mod schema;
+mod settings;
 mod time;
 mod value;
 
 pub use file::{Configuration, PATH};
 pub use model::{Config, ServeConfig, SteerConfig};
 pub use schema::default_text;
+pub use settings::{SteerGiven, SteerSettings};
 pub use time::{parse_limit, parse_time};
 pub use value::{FromRoot, Limit, ModulePath, SocketPath, Text, Time, Value};

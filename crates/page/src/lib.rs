@@ -8,6 +8,7 @@ mod moment;
 pub mod papers;
 mod redact;
 mod tables;
+mod write;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use minijinja::{AutoEscape, Environment, context};
@@ -23,6 +24,7 @@ use unspin_analysis::{
 
 pub use moment::Moment;
 pub use redact::redact;
+pub use write::write;
 
 /// Largest page, bytes.
 pub const BYTES_MAX: usize = 1 << 20;

@@ -3,6 +3,8 @@
 
 mod failure_file;
 mod latch;
+mod taken_back;
 
 pub use failure_file::{FailureFile, NoNewFile, NotKept};
 pub use latch::{Latch, LatchError, clear};
+pub use taken_back::{EndRow, keep_end};

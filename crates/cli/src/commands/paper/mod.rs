@@ -5,7 +5,7 @@
 pub(crate) mod args;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -14,25 +14,13 @@ use anyhow::Context;
 use unspin_experiment::paper_run::{self, Due};
 use unspin_page::papers::svg;
 use unspin_papers::{
-    Claim, Papers, Source, Verdict, World, page::Counts, papers::find_root, rows::Judged,
+    Claim, Papers, Source, Verdict, World, kvm_commands::commands, page::Counts, papers::find_root,
+    rows::Judged,
 };
-use unspin_report::{Document, Table, row};
+use unspin_report::{Document, Table};
 
 use self::args::{PaperArguments, RunWorld};
 use crate::terminal::{failure::Failure, output, progress::Experiment};
-
-row! {
-    "kvm_command", ["paper"];
-    /// A command that would measure claims on KVM.
-    struct CommandRow {
-        /// The claims.
-        claims: String = ("claims", Text),
-        /// Why: `missing`, or `of fewer than five pairs`.
-        why: &'static str = ("why", Text),
-        /// What to run, at the top of the tree.
-        command: String = ("command", Text),
-    }
-}
 
 /// Runs what is due, and prints the tables.
 pub fn run(arguments: &PaperArguments) -> Result<(), Failure> {
@@ -156,33 +144,6 @@ fn run_lab(papers: &mut Papers, arguments: &PaperArguments) -> Result<(), Failur
         arguments.workers,
         &progress.session()?,
     )?)
-}
-
-/// What would measure on KVM what is missing there, or of too few pairs.
-fn commands(papers: &Papers, judged: &[Judged]) -> Vec<CommandRow> {
-    let mut claims: BTreeMap<(String, &'static str), BTreeSet<&str>> = BTreeMap::new();
-    for one in judged {
-        let (command, why) = match one.figure.sources.of(World::Kvm) {
-            Source::Missing { command, .. } if !command.is_empty() => (command.clone(), "missing"),
-            Source::Benchmark(of) if of.pairs.shortfall => {
-                let benchmark = papers.benchmarks.get(&of.benchmark);
-                let Some(benchmark) = benchmark.filter(|benchmark| !benchmark.command.is_empty())
-                else {
-                    continue;
-                };
-                (benchmark.command.clone(), "of fewer than five pairs")
-            }
-            _ => continue,
-        };
-        let of = claims.entry((command, why)).or_default();
-        of.insert(&one.claim.id);
-    }
-    let rows = claims.into_iter().map(|((command, why), of)| CommandRow {
-        claims: of.into_iter().collect::<Vec<_>>().join(" "),
-        why,
-        command,
-    });
-    rows.collect()
 }
 
 /// The counts, the reasons, what is stale.

@@ -4,7 +4,7 @@
 pub(crate) mod args;
 mod papers;
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::Context;
 use args::ReportArguments;
@@ -80,14 +80,7 @@ fn where_it_is(path: &Path, page: &str) -> String {
     )
 }
 
-/// In one step: what was there before stays until the page is whole.
 fn write(path: &Path, page: &str) -> Result<(), Failure> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let written = fs::write(&partial, page).and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        // It is told why; a rest that cannot be removed is nobody's page.
-        let _ = fs::remove_file(&partial);
-    }
+    let written = unspin_page::write(path, page);
     Ok(written.with_context(|| format!("{}: the page cannot be written", path.display()))?)
 }

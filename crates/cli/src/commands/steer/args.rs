@@ -10,6 +10,7 @@ use std::{
 use crate::terminal::options::{Output, parse_limit};
 use clap::Args;
 use unspin_agent::{DisclosureChoice, PolicyChoice, steer::vm_choice::VmChoice};
+use unspin_config::SteerGiven;
 use unspin_vms::VmName;
 
 /// `unspin steer`
@@ -84,8 +85,51 @@ pub struct SteerArguments {
 }
 
 impl SteerArguments {
+    /// What this command line says of options that the configuration has too.
+    pub fn given(&self) -> SteerGiven {
+        SteerGiven {
+            policy: self.policy.clone(),
+            only_vms: self.only_vms,
+            dry_run: self.dry_run,
+            vms: self.vms.clone(),
+            cgroups: self.cgroups.clone(),
+            disclose: self.disclose.clone(),
+            ple_module: self.ple_module.clone(),
+            sections: self.sections.clone(),
+        }
+    }
+
     /// Whether this command line says that guests' thresholds are to be set in place of windows, wherever the module is.
     pub fn sets_thresholds(&self) -> bool {
         self.ple_module.as_deref() == Some(Path::new("none"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        steer: SteerArguments,
+    }
+
+    #[test]
+    fn what_is_not_said_is_left_to_the_file() {
+        let given = |line: &str| {
+            let words = std::iter::once("steer").chain(line.split_whitespace());
+            Line::try_parse_from(words).map(|line| line.steer.given())
+        };
+        assert_eq!(given("").expect("valid"), SteerGiven::default());
+        let said = given("--only-vms=false --dry-run").expect("valid");
+        assert_eq!((said.only_vms, said.dry_run), (Some(false), Some(true)));
+        let said = given("--policy auto --vm c --cgroup /a").expect("valid");
+        assert!(said.policy.is_some_and(|policy| policy.is_auto()));
+        assert_eq!(said.vms, ["c".parse().expect("a VM")]);
+        assert_eq!(said.cgroups, [PathBuf::from("/a")]);
+        assert!(given("--clear-latch --policy loan").is_err());
     }
 }

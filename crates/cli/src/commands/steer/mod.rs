@@ -2,7 +2,6 @@
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
 pub(crate) mod args;
-mod settings;
 mod tables;
 
 use std::{
@@ -14,19 +13,17 @@ use std::{
 };
 
 use args::SteerArguments;
-use settings::SteerSettings;
-use tables::EndRow;
 use unspin_agent::{
     ChosenPolicies, Disclosures, Epochs, Explained, Numbered, PleSource, SECTIONS_MAX, SteerEnd,
     SteerError, SteerOptions, Until, UserPolicy, WindowOptions, cgroup_number,
-    service::{self, FailureFile, Latch, LatchError},
+    service::{self, EndRow, FailureFile, Latch, LatchError},
     steer::{
         self, Notice, SteerRequest, SteerRunError,
         vm_choice::{self, ChosenVm, touched},
     },
 };
 use unspin_analysis::read_symbols;
-use unspin_config::Configuration;
+use unspin_config::{Configuration, SteerSettings};
 use unspin_policy::critical_function;
 use unspin_report::{Machine, Table};
 
@@ -46,7 +43,8 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let configuration = Configuration::load(arguments.config.as_deref())?;
-    let settings = SteerSettings::of(arguments, &configuration.config.steer)?;
+    let settings = SteerSettings::of(arguments.given(), &configuration.config.steer)
+        .map_err(Failure::Usage)?;
     let latch = arguments.service.then(Latch::claim).transpose()?;
     let mut manager = ServiceManager::here();
     let until = Until::new(interrupt::flag()?, arguments.duration);
@@ -169,37 +167,9 @@ fn ended(
 
 /// Says at once that the kernel has taken its own scheduler back, and keeps what it says.
 fn taken_back(file: &FailureFile, chosen: &ChosenPolicies, end: &SteerEnd) -> EndRow {
-    let dump = match end.dump.as_str() {
-        "" => "(the kernel makes no dump of such an end)\n",
-        dump => dump,
-    };
-    let advice = end.advice();
-    let text = format!(
-        "{}policy {chosen}\n{}: {end}\n{advice}\n\n{dump}",
-        head(),
-        end.kind.name()
-    );
-    let kept = file.keep(&text);
-    eprintln!("unspin: the kernel took its own scheduler back: {end}\nunspin: {advice}");
-    match &kept {
-        Ok(path) => eprintln!("unspin: what it says of that is in {}", path.display()),
-        Err(not_kept) => eprintln!("unspin: what it says of that: {}", not_kept.says(&text)),
-    }
-    if end.dump_is_cut() {
-        eprintln!(
-            "unspin: there was more to its dump than the {} KiB that it is given room for",
-            end.dump.len() >> 10
-        );
-    }
-    EndRow {
-        kind: end.kind.name(),
-        reason: end.reason.clone(),
-        message: end.message.clone(),
-        advice,
-        dump_file: kept.ok().map(|path| path.display().to_string()),
-        dump_bytes: end.dump.len(),
-        dump_is_cut: end.dump_is_cut(),
-    }
+    let (row, lines) = service::keep_end(file, &head(), chosen, end);
+    output::say(lines);
+    row
 }
 
 /// An error whose log, where it is longer than what is shown, is kept.

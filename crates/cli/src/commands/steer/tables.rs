@@ -5,28 +5,7 @@ use unspin_agent::{
     ChosenPolicies, WindowBound, WindowVendor,
     steer::{DryFigures, Steered, WindowFigures, account, guest_audit},
 };
-use unspin_report::{Document, Table, row};
-
-row! {
-    "steer_end", ["steer"];
-    /// Why the kernel took its own scheduler back; the exit status is 3 then.
-    pub struct EndRow {
-        /// Who ended it: user-space, itself (our scheduler), kernel, sysrq, error, its-error, stall or other.
-        pub kind: &'static str = ("kind", Text),
-        /// The kernel's word for it.
-        pub reason: String = ("reason", Text),
-        /// More about it, by the kernel or by our scheduler; may be empty.
-        pub message: String = ("message", Text),
-        /// What to do about it.
-        pub advice: &'static str,
-        /// The file that keeps all this and the kernel's dump; null: it could not be written.
-        pub dump_file: Option<String> = ("kept in", Text),
-        /// Length of the kernel's dump; 0: it makes none of such an end. Bytes.
-        pub dump_bytes: usize = ("dump, bytes", Count),
-        /// Whether there was more to it than the kernel was given room for.
-        pub dump_is_cut: bool,
-    }
-}
+use unspin_report::{Document, Table};
 
 /// Counters, account, audit and windows; with `each_epoch` also every epoch.
 pub fn steered(document: &mut Document, done: &Steered, each_epoch: bool) {
