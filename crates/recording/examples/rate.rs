@@ -2,6 +2,8 @@
 //! How fast a recording can be written and read: `rate FOLDER [SECONDS]` writes so many seconds of 200,000 synthetic
 //! events each as fast as it can.
 
+mod common;
+
 use std::{env, path::PathBuf, process::ExitCode, time::Instant};
 
 use unspin_events::{Event, GuestMode, What, facts::Facts};
@@ -55,11 +57,11 @@ fn run(folder: &std::path::Path, seconds: u64) -> Result<(), unspin_recording::E
     Ok(())
 }
 
-/// Switches, pause-loop exits and their handling of 64 vCPUs, with arguments that vary as real ones do.
+/// Switches, pause-loop exits and their handling of 64 vCPUs.
 fn event(number: u64) -> Event {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let vcpu = (mixed >> 58) as u16;
-    let thread = 1_000 + u32::from(vcpu);
+    let thread = common::thread_of(vcpu);
     let what = match number % 5 {
         0 => What::SwitchIn {
             previous_thread: thread + 1,
@@ -74,30 +76,13 @@ fn event(number: u64) -> Event {
             exit_code: Some(0x77),
             guest_rip: Some(0xffff_ffff_8100_0000 + (mixed >> 52)),
         },
-        2 => What::PauseExit {
-            guest_rip: Some(0xffff_ffff_8100_0000 + (mixed >> 60)),
-            mode: Some(GuestMode::Kernel),
-            window: Some(3_000),
-            inside_ns: (mixed >> 40) as u32,
-            other_exits: 0,
-            interrupt_exits: 0,
-        },
-        3 => What::YieldTo {
-            result: 1,
-            target_vcpu: Some(vcpu / 2),
-            target_thread: thread / 2,
-        },
+        2 => common::pause_exit(mixed, (mixed >> 40) as u32),
+        3 => common::yield_to(vcpu),
         _ => What::PauseEntry {
             outside_ns: mixed >> 44,
             handling_ns: mixed >> 48,
         },
     };
-    Event {
-        time_ns: number * (1_000_000_000 / EVENTS_PER_SECOND) + (mixed >> 54),
-        vm: Some(u32::from(vcpu) / 8),
-        vcpu: Some(vcpu % 8),
-        thread,
-        cpu: (mixed >> 50) as u16 % 16,
-        what,
-    }
+    let time_ns = number * (1_000_000_000 / EVENTS_PER_SECOND) + (mixed >> 54);
+    common::of_vcpu(vcpu, time_ns, (mixed >> 50) as u16 % 16, what)
 }

@@ -4,6 +4,8 @@
 //!
 //! A switch from one vCPU to another is two events. A fifth as many pause-loop exits come on top, with four events each.
 
+mod common;
+
 use std::{
     env,
     mem::MaybeUninit,
@@ -99,11 +101,10 @@ fn cpu_seconds() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// Of 8 VMs with 8 vCPUs each, with arguments that vary as real ones do.
+/// Of 8 VMs with 8 vCPUs each.
 fn event(number: u64, time_ns: u64) -> Event {
     let mixed = (number / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let vcpu = (mixed >> 58) as u16;
-    let thread = 1_000 + u32::from(vcpu);
     let other = 1_000 + (mixed >> 40 & 63) as u32;
     let what = match number % EVENTS {
         place @ 0..=9 if place % 2 == 0 => What::SwitchOut {
@@ -119,31 +120,18 @@ fn event(number: u64, time_ns: u64) -> Event {
             previous_thread: other,
             previous_vm: Some((other - 1_000) / 8),
         },
-        10 => What::PauseExit {
-            guest_rip: Some(0xffff_ffff_8100_0000 + (mixed >> 60)),
-            mode: Some(GuestMode::Kernel),
-            window: Some(3_000),
-            inside_ns: (mixed >> 48) as u32,
-            other_exits: 0,
-            interrupt_exits: 0,
-        },
+        10 => common::pause_exit(mixed, (mixed >> 48) as u32),
         11 => What::KvmVcpuOnSpin,
-        12 => What::YieldTo {
-            result: 1,
-            target_vcpu: Some(vcpu / 2),
-            target_thread: thread / 2,
-        },
+        12 => common::yield_to(vcpu),
         _ => What::PauseEntry {
             outside_ns: mixed >> 48,
             handling_ns: mixed >> 52,
         },
     };
-    Event {
-        time_ns: time_ns + (mixed >> 56),
-        vm: Some(u32::from(vcpu) / 8),
-        vcpu: Some(vcpu % 8),
-        thread,
-        cpu: (mixed >> 50) as u16 % 2,
+    common::of_vcpu(
+        vcpu,
+        time_ns + (mixed >> 56),
+        (mixed >> 50) as u16 % 2,
         what,
-    }
+    )
 }

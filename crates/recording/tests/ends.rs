@@ -4,40 +4,22 @@
 mod common;
 
 use std::{
-    env, fs,
+    fs,
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use common::{read, segments, switch};
+use common::{child, folder_of_parent, read, segments, switch};
 use unspin_events::{Event, facts::Facts};
 use unspin_recording::{Ended, Error, Options, Recorded, Recording};
 
-const FOLDER: &str = "UNSPIN_TEST_FOLDER";
 const FILE_LIMIT_BYTES: u64 = 16 << 10;
-
-/// Runs one of the ignored tests below in a process of its own.
-fn child(test: &str, folder: &Path) -> Child {
-    Command::new(env::current_exe().expect("this test"))
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .env(FOLDER, folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .expect("a child")
-}
-
-fn folder_of_parent() -> PathBuf {
-    env::var_os(FOLDER).expect("run by its parent").into()
-}
 
 #[test]
 fn after_kill_9_everything_up_to_the_last_segment_is_there() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = child("writes_until_it_is_killed", folder.path());
+    let mut writer = child(&[], "writes_until_it_is_killed", folder.path());
     let output = BufReader::new(writer.stdout.take().expect("a pipe"));
     let mut acknowledged = 0;
     for line in output.lines().map_while(Result::ok) {
@@ -96,7 +78,7 @@ fn writes_until_it_is_killed() {
 #[test]
 fn without_room_everything_before_stays_and_the_end_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
-    let done = child("has_no_room", folder.path())
+    let done = child(&[], "has_no_room", folder.path())
         .wait_with_output()
         .expect("ended");
     assert!(

@@ -4,45 +4,24 @@
 mod common;
 
 use std::{
-    env,
     ffi::CString,
     fs,
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    path::Path,
+    process::Child,
     thread,
     time::{Duration, Instant},
 };
 
-use common::{quick_folder, read};
+use common::{child, folder_of_parent, quick_folder, read};
 use unspin_events::{Event, What, facts::Facts};
 use unspin_recording::{
     Ended, Recorded,
     ring::{Kept, Ring, RingOptions, Trigger},
 };
 
-const FOLDER: &str = "UNSPIN_TEST_FOLDER";
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
-
-/// Runs one of the ignored tests below in a process of its own, by way of `through` if that is not empty.
-fn child(through: &[&str], test: &str, folder: &Path) -> Child {
-    let own = env::current_exe().expect("this test").into_os_string();
-    let words = through.iter().map(Into::into).chain([own]);
-    let words: Vec<std::ffi::OsString> = words.collect();
-    Command::new(&words[0])
-        .args(&words[1..])
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .env(FOLDER, folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .expect("a child")
-}
-
-fn folder_of_parent() -> PathBuf {
-    env::var_os(FOLDER).expect("run by its parent").into()
-}
 
 /// Event number `number`, at that time.
 fn numbered(number: u64, time_ns: u64) -> Event {

@@ -4,8 +4,11 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::{
+    env,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
 };
 
 use proptest::prelude::*;
@@ -131,4 +134,26 @@ pub fn quick_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
         .expect("a folder")
+}
+
+const FOLDER: &str = "UNSPIN_TEST_FOLDER";
+
+/// Runs one of this file's ignored tests in a process of its own, by way of `through` if that is not empty.
+pub fn child(through: &[&str], test: &str, folder: &Path) -> Child {
+    let own = env::current_exe().expect("this test").into_os_string();
+    let words = through.iter().map(Into::into).chain([own]);
+    let words: Vec<OsString> = words.collect();
+    Command::new(&words[0])
+        .args(&words[1..])
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("a child")
+}
+
+/// In such a process: the folder that it was given.
+pub fn folder_of_parent() -> PathBuf {
+    env::var_os(FOLDER).expect("run by its parent").into()
 }

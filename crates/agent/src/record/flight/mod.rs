@@ -6,6 +6,8 @@ mod kernel_log;
 mod recorder;
 pub mod rows;
 mod spin_share;
+#[cfg(test)]
+mod test_events;
 
 use std::{
     io,

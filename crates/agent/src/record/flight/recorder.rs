@@ -265,12 +265,12 @@ impl Sink for FlightRecorder {
 mod tests {
     use std::path::Path;
 
-    use unspin_events::What;
     use unspin_recording::ring::RingOptions;
 
-    use super::*;
-
-    const MS: u64 = 1_000_000;
+    use super::{
+        super::test_events::{MS, slice},
+        *,
+    };
 
     fn recorder(folder: &Path, desk: &Arc<Desk>, percent: Option<u32>) -> Box<FlightRecorder> {
         let options = RingOptions {
@@ -290,40 +290,7 @@ mod tests {
 
     /// Of VM 7's only vCPU, which spins for six of ten milliseconds in windows of one.
     fn ten_milliseconds(from_ns: u64) -> Vec<Event> {
-        let event = |time_ns, what| Event {
-            time_ns,
-            vm: Some(7),
-            vcpu: Some(0),
-            thread: u32::MAX - 7, // no thread of this machine
-            cpu: 0,
-            what,
-        };
-        let switch_in = What::SwitchIn {
-            previous_thread: 0,
-            previous_vm: None,
-        };
-        let exit = What::PauseExit {
-            guest_rip: Some(0xffff_ffff_8100_0000),
-            mode: None,
-            window: Some(3_000),
-            inside_ns: MS as u32,
-            other_exits: 0,
-            interrupt_exits: 0,
-        };
-        let switch_out = What::SwitchOut {
-            next_thread: 0,
-            next_vm: None,
-            runnable: true,
-            preempt: true,
-            mode: None,
-            exit_code: None,
-            guest_rip: None,
-        };
-        let exits = (1..=6).map(|ms| event(from_ns + ms * MS, exit));
-        let mut events = vec![event(from_ns, switch_in)];
-        events.extend(exits);
-        events.push(event(from_ns + 10 * MS - 1, switch_out));
-        events
+        slice(from_ns, from_ns + 10 * MS - 1, 7, 6)
     }
 
     #[test]

@@ -183,59 +183,15 @@ impl Vm {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    fn event(time_ns: u64, vm: u32, what: What) -> Event {
-        Event {
-            time_ns,
-            vm: Some(vm),
-            vcpu: Some(0),
-            thread: 100 + vm,
-            cpu: 0,
-            what,
-        }
-    }
+    use super::{
+        super::test_events::{MS, event, slice, switch_in},
+        *,
+    };
 
     /// One vCPU that has its CPU for 10 ms of each 20 ms and spins for `spin_ms` of them in windows of 1 ms.
-    fn slice(shares: &mut SpinShares, begin_ns: u64, vm: u32, spin_ms: u64) {
-        let switch_in = What::SwitchIn {
-            previous_thread: 0,
-            previous_vm: None,
-        };
-        shares.take(&event(begin_ns, vm, switch_in));
-        for exit in 1..=spin_ms {
-            let exit = What::PauseExit {
-                guest_rip: Some(0xffff_ffff_8100_0000),
-                mode: Some(GuestMode::Kernel),
-                window: Some(3_000),
-                inside_ns: MS as u32,
-                other_exits: 0,
-                interrupt_exits: 0,
-            }
-            .at(begin_ns + exit * MS, vm);
-            shares.take(&exit);
-        }
-        let switch_out = What::SwitchOut {
-            next_thread: 0,
-            next_vm: None,
-            runnable: true,
-            preempt: true,
-            mode: None,
-            exit_code: None,
-            guest_rip: None,
-        };
-        shares.take(&event(begin_ns + 10 * MS, vm, switch_out));
-    }
-
-    trait At {
-        fn at(self, time_ns: u64, vm: u32) -> Event;
-    }
-
-    impl At for What {
-        fn at(self, time_ns: u64, vm: u32) -> Event {
-            event(time_ns, vm, self)
+    fn take_slice(shares: &mut SpinShares, begin_ns: u64, vm: u32, spin_ms: u64) {
+        for event in slice(begin_ns, begin_ns + 10 * MS, vm, spin_ms) {
+            shares.take(&event);
         }
     }
 
@@ -244,7 +200,7 @@ mod tests {
         let mut risen = Vec::new();
         for second in from..to {
             for begin in 0..50 {
-                slice(shares, 1_000 * MS * second + 20 * MS * begin, 7, spin_ms);
+                take_slice(shares, 1_000 * MS * second + 20 * MS * begin, 7, spin_ms);
             }
             let now = shares.risen(1_000 * MS * (second + 1));
             risen.extend(now.into_iter().map(|risen| (second + 1, risen)));
@@ -277,7 +233,7 @@ mod tests {
     fn a_vm_that_hardly_runs_is_not_judged() {
         let mut shares = SpinShares::new(10);
         for second in 0..20 {
-            slice(&mut shares, 1_000 * MS * second, 7, 10);
+            take_slice(&mut shares, 1_000 * MS * second, 7, 10);
             assert_eq!(shares.risen(1_000 * MS * (second + 1)), []);
         }
     }
@@ -285,11 +241,7 @@ mod tests {
     #[test]
     fn time_over_a_loss_is_nobodys() {
         let mut shares = SpinShares::new(40);
-        let switch_in = What::SwitchIn {
-            previous_thread: 0,
-            previous_vm: None,
-        };
-        shares.take(&event(MS, 7, switch_in));
+        shares.take(&switch_in(MS, 7));
         let lost = What::Lost {
             events: 3,
             lost_kind: 1,
