@@ -60,6 +60,7 @@ fn work(channel: &mut dyn Sink) -> Result<(), String> {
     }
     system::raise_limits()?;
     system::give_randomness()?;
+    system::stop_khugepaged()?;
     send(
         channel,
         Stream::CommandStarted,

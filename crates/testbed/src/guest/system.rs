@@ -122,6 +122,22 @@ pub fn give_randomness() -> Result<(), String> {
     Ok(())
 }
 
+/// Waits before it looks for pages to join: `u32::MAX` is for ever (khugepaged_scan_sleep_jiffies(), mm/khugepaged.c, Linux 7.2).
+const KHUGEPAGED_SLEEP: &str =
+    "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
+
+/// Keeps khugepaged, the kernel's thread of nice 19 that joins pages of processes, asleep. It holds a process's `mmap_lock` for
+/// tens of milliseconds, as it runs here. Beside ten busy tasks on four CPUs its share is 0.6 % of a CPU: each page fault of
+/// that process, as of one that measures, then waited for three seconds (1 boot in 12). Page faults make large pages as ever.
+pub fn stop_khugepaged() -> Result<(), String> {
+    let path = std::path::Path::new(KHUGEPAGED_SLEEP);
+    if !path.exists() {
+        return Ok(()); // a kernel without it
+    }
+    std::fs::write(path, u32::MAX.to_string())
+        .map_err(|error| format!("{KHUGEPAGED_SLEEP}: {error}"))
+}
+
 /// Locked memory without limit (BPF maps, guest memory) and many open files; children inherit both.
 pub fn raise_limits() -> Result<(), String> {
     let limits = [

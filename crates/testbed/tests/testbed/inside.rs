@@ -84,6 +84,10 @@ fn look() -> std::io::Result<()> {
             std::fs::write(&file, "x")?
         }
     }
+    let sleep_ms = std::fs::read_to_string(
+        "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs",
+    )?;
+    assert_eq!(sleep_ms.trim(), u32::MAX.to_string(), "khugepaged is awake");
     kvm_version()
 }
 
