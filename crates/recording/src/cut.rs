@@ -71,7 +71,7 @@ pub struct Trigger {
     pub subject: String,
     /// More of it, for people; empty: there is no more to say.
     pub detail: String,
-    /// When; the clock of [`crate::ring::Ring::tick`], ns.
+    /// When; the clock of events and of [`crate::ring::Ring::tick`], ns.
     pub at_ns: u64,
     /// The same moment since 1970; ns.
     pub unix_ns: u64,

@@ -92,6 +92,37 @@ fn the_last_seconds_are_there_and_the_rest_is_told() {
     assert_eq!(recorded.manifest().ended, Ended::Interrupted);
 }
 
+/// Its writer was behind: events of one second were written a second later. What is kept goes by the events' own times.
+#[test]
+fn what_was_written_late_is_not_later() {
+    let folder = quick_folder();
+    let options = RingOptions {
+        before_ns: SECOND,
+        segment_ns: 100 * MS,
+        ..RingOptions::new(60 * SECOND, 1 << 30)
+    };
+    let mut ring = begin(folder.path(), options);
+    for ten in 0..20 {
+        let events: Vec<Event> = (ten * 100..(ten + 1) * 100).map(numbered).collect();
+        ring.append(&events).expect("room");
+        for late_ms in [1_000, 1_100] {
+            ring.tick((ten * 100 + late_ms) * MS).expect("room");
+        }
+    }
+    ring.keep(at("signal", 2_000 * MS)).expect("room");
+    // Neither is what is written after the trigger.
+    let older: Vec<Event> = (0..20).map(numbered).collect();
+    ring.append(&older).expect("room");
+    ring.tick(3_200 * MS).expect("room");
+    ring.tick(3_400 * MS).expect("room");
+    let kept = fs::read_dir(folder.path().join("kept")).expect("kept spans");
+    let kept: Vec<_> = kept.flatten().map(|entry| entry.path()).collect();
+    // Of 0 to 1999 those from 1000 on, and the rest of the segment in which that is.
+    let (first, last) = numbers(&kept[0]).expect("events");
+    assert!((900..=1_000).contains(&first), "{first}");
+    assert_eq!(last, 1_999);
+}
+
 #[test]
 fn bytes_count_with_everything_beside_the_events() {
     let folder = quick_folder();

@@ -169,7 +169,6 @@ impl Ring {
     /// # Errors
     /// What the system says, but for a full disk.
     pub fn keep(&mut self, trigger: Trigger) -> Result<Kept, Error> {
-        let before_ns = trigger.at_ns.saturating_sub(self.options.before_ns);
         if let Some(span) = &mut self.span {
             let end_max_ns = span.began_ns().saturating_add(self.options.keep_ns);
             span.join(trigger, end_max_ns);
@@ -194,7 +193,7 @@ impl Ring {
         }
         self.counts.spans += 1;
         let folder = self.span.as_ref().map(|span| span.folder().to_owned());
-        self.link(before_ns)?;
+        self.link()?;
         self.write_span_manifest(None)?;
         Ok(Kept::Begun(folder.unwrap_or_default()))
     }
@@ -306,7 +305,7 @@ impl Ring {
         self.segments.push(segment);
         self.names_changed |= has_losses;
         self.measure_other_bytes();
-        self.link(self.now_ns)?;
+        self.link()?;
         self.drop_what_must_go()
     }
 
@@ -327,13 +326,13 @@ impl Ring {
         }
     }
 
-    /// Adds segments written at that time or later to the span that grows, if one does. A span that cannot grow is cut short.
-    fn link(&mut self, from_ns: u64) -> Result<(), Error> {
+    /// Adds what belongs to the span that grows, if one does. A span that cannot grow is cut short.
+    fn link(&mut self) -> Result<(), Error> {
         let Some(mut span) = self.span.take() else {
             return Ok(());
         };
-        let is_in = |segment: &&Segment| segment.written_ns >= from_ns;
-        let wanted: Vec<Segment> = self.segments.iter().filter(is_in).cloned().collect();
+        let is_new = |segment: &&Segment| span.lacks(segment);
+        let wanted: Vec<Segment> = self.segments.iter().filter(is_new).cloned().collect();
         let linked = self.with_room(|ring| span.link(&ring.folder, &wanted));
         let full = matches!(&linked, Err(error) if error.is_disk_full());
         if full || span.bytes() >= self.options.bytes_max {

@@ -31,6 +31,8 @@ pub(crate) struct Span {
     hashes: Hashes,
     segments: Segments,
     kept: KeptFacts,
+    /// What was over before that is no part of it. By the ring's clock.
+    from_ns: u64,
     /// By the ring's clock.
     end_ns: u64,
 }
@@ -48,6 +50,7 @@ impl Span {
     ) -> Result<Span, Error> {
         let folder = new_folder(ring, &trigger)?;
         let span = Span {
+            from_ns: trigger.at_ns.saturating_sub(before_ns),
             end_ns: trigger.at_ns.saturating_add(after_ns),
             kept: KeptFacts {
                 triggers: vec![trigger],
@@ -67,14 +70,22 @@ impl Span {
         begun.map(|()| span)
     }
 
-    /// Adds segments of the ring, in their order, that are not in it yet.
+    /// Whether the segment belongs to it and is not in it. A writer may be behind: what it writes after the trigger may have been
+    /// over long before it.
+    pub fn lacks(&self, segment: &Segment) -> bool {
+        let newest = self.segments.newest().map(|segment| segment.number);
+        segment.last_ns >= self.from_ns && newest.is_none_or(|newest| segment.number > newest)
+    }
+
+    /// Adds segments of the ring that it lacks, in their order. After an error it is called again with those that it lacks then.
     ///
     /// # Errors
     /// What the system says; those before are in it.
     pub fn link(&mut self, ring: &Path, segments: &[Segment]) -> Result<(), Error> {
-        let newest = self.segments.newest().map(|segment| segment.number);
-        let is_new = |segment: &&Segment| newest.is_none_or(|newest| segment.number > newest);
-        let new: Vec<&Segment> = segments.iter().filter(is_new).collect();
+        let new: Vec<&Segment> = segments
+            .iter()
+            .filter(|segment| self.lacks(segment))
+            .collect();
         let lines = new.iter().map(|segment| (segment.file(), segment.hash));
         match new.as_slice() {
             [] => return Ok(()),
