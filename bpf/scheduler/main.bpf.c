@@ -151,7 +151,7 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	bound_starvation(cpu, here, now_ns);
 	if (options.domains > 1 && here->flags & UNSPIN_STEER_CPU_SHARED &&
-	    take_for_balance(shared_queue_of(here), cpu, now_ns))
+	    take_for_balance(shared_queue_of(here), cpu, now_ns, task && task->home < SHARED_QUEUE))
 		return;
 	if (quotas) {
 		throttle_heads(cpu, now_ns);

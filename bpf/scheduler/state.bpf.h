@@ -131,11 +131,12 @@ struct cpu_context {
 	u32 flags;		/* enum unspin_steer_cpu, set before attach */
 	u32 offline;
 	/* Where only VMs are ours: only_vms/taken_cpus.bpf.h. */
-	u32 taken;     /* a task of another class runs here */
-	u32 movable;   /* a task that may run elsewhere waits in its queue */
-	u64 now_ns;    /* the clock of its queue: policy/mechanics/virtual_time.h */
-	u64 offset_ns; /* to the shared queue's */
-	u64 front_ns;  /* the position of the last one that was first here */
+	u32 taken;	 /* a task of another class runs here */
+	u32 movable;	 /* a task that may run elsewhere waits in its queue */
+	u64 now_ns;	 /* the clock of its queue: policy/mechanics/virtual_time.h */
+	u64 offset_ns;	 /* to the shared queue's */
+	u64 front_ns;	 /* the position of the last one that was first here */
+	u64 standing_ns; /* of its queue, among domains: unspin_own_standing() */
 	/* The task that runs here, for tasks that wake up; other CPUs read it while it changes, and preempt too early or too late. */
 	u64 runner_ns;	     /* its position */
 	u64 runner_since_ns; /* when it was there */

@@ -78,6 +78,12 @@ __attribute__((noinline)) u64 between_domains(u32 from, u32 to)
 	return one && other ? one->offset_ns - other->offset_ns : 0;
 }
 
+/* With one domain there is no such. */
+static __always_inline u64 domain_lag(void)
+{
+	return options.domains > 1 ? unspin_domain_lag(options.slice_ns) : 0;
+}
+
 /* The task is placed in a queue, possibly again; `wakes`: from sleep. */
 static __always_inline void place_task(struct task_context *task, u32 queue, bool wakes)
 {
@@ -93,12 +99,23 @@ static __always_inline void place_task(struct task_context *task, u32 queue, boo
 	/* The number that wait is read only where it matters. */
 	now_ns = unspin_placing_clock(now_ns, abreast_ns,
 				      unspin_before(now_ns, abreast_ns) && scx_bpf_dsq_nr_queued(queue) == 0);
-	task->vtime_ns = unspin_place_vtime(task->vtime_ns, weight, debt_ns, now_ns, options.slice_ns);
+	task->vtime_ns = unspin_place_vtime(task->vtime_ns, weight, debt_ns, now_ns - domain_lag(), options.slice_ns);
 	if (wakes) {
 		task->effective = weight;
 		task->vtime_ns = unspin_wake_vtime(task->vtime_ns, weight, task->lag_ns, task->burst_ns, now_ns,
 						   options.slice_ns);
 	}
+}
+
+/* The virtual time of a task of that queue when it has run so much more. Not inlined, as clock_of(). */
+__attribute__((noinline)) u64 charged_vtime(u64 vtime_ns, u64 weight, u64 ran_ns, u32 queue)
+{
+	struct cpu_context *there = cpu_of(queue);
+	u64 clock_ns = there ? there->now_ns : shared_clock(queue);
+
+	if (there)
+		there->standing_ns += unspin_weighted(weight, ran_ns);
+	return unspin_charge_vtime(vtime_ns, weight, ran_ns, clock_ns - domain_lag(), options.slice_ns);
 }
 
 /* The task has run so much more. */
@@ -108,7 +125,7 @@ static __always_inline void charge_vtime(struct task_context *task, u64 ran_ns)
 
 	task->effective = weight;
 	ran_ns += __sync_lock_test_and_set(&task->debt_ns, 0);
-	task->vtime_ns = unspin_charge_vtime(task->vtime_ns, weight, ran_ns, clock_of(task->home), options.slice_ns);
+	task->vtime_ns = charged_vtime(task->vtime_ns, weight, ran_ns, task->home);
 }
 
 /* The task, charged, goes to sleep. */
@@ -162,30 +179,49 @@ static __always_inline void set_standing(struct domain *domain, bool waits)
 		first_standing_ns = ours_ns;
 }
 
+/* A task of that CPU's queue begins a slice. Returns 0. Not inlined, as clock_of(). */
+__attribute__((noinline)) int set_own_clock(u32 cpu, u64 vtime_ns)
+{
+	struct cpu_context *there = cpu_of(cpu);
+	struct domain *domain = domain_of(cpu);
+	struct task_struct *first = scx_bpf_dsq_peek(cpu);
+	u64 first_ns = first ? scheduled(first)->scx.dsq_vtime : 0, now_ns;
+	bool alone;
+
+	if (!there || !domain)
+		return 0;
+	now_ns = unspin_advance_clock(there->now_ns, vtime_ns, first != NULL, first_ns);
+	if (now_ns != there->now_ns)
+		there->now_ns = now_ns;
+	alone = there->flags & UNSPIN_STEER_CPU_SHARED && !first && scx_bpf_dsq_nr_queued(shared_queue_of(there)) == 0;
+	if (alone)
+		there->offset_ns = unspin_offset_abreast(domain->now_ns, there->now_ns);
+	there->standing_ns = unspin_own_standing(there->standing_ns, alone, first_standing_ns, options.slice_ns);
+	return 0;
+}
+
 /* The task begins a slice. */
 static __always_inline void set_clock(const struct task_context *task)
 {
-	struct cpu_context *there = cpu_of(task->home);
-	struct task_struct *first = scx_bpf_dsq_peek(task->home);
-	struct domain *domain = domain_of(task->home);
-	u64 first_ns = first ? scheduled(first)->scx.dsq_vtime : 0, now_ns;
+	struct task_struct *first;
+	struct domain *domain;
+	u64 first_ns, now_ns;
 
-	if (!domain)
-		return;
-	/* A clock that stays is not written: other CPUs use its cache line. Two branches: the verifier refuses one access to either. */
-	if (!there) {
-		now_ns = unspin_advance_clock(domain->now_ns, task->vtime_ns, first != NULL, first_ns);
-		if (now_ns != domain->now_ns)
-			domain->now_ns = now_ns;
-		if (options.domains > 1)
-			set_standing(domain, first != NULL);
+	if (task->home < SHARED_QUEUE) {
+		set_own_clock(task->home, task->vtime_ns);
 		return;
 	}
-	now_ns = unspin_advance_clock(there->now_ns, task->vtime_ns, first != NULL, first_ns);
-	if (now_ns != there->now_ns)
-		there->now_ns = now_ns;
-	if (there->flags & UNSPIN_STEER_CPU_SHARED && !first && scx_bpf_dsq_nr_queued(shared_queue_of(there)) == 0)
-		there->offset_ns = unspin_offset_abreast(domain->now_ns, there->now_ns);
+	domain = domain_of(task->home);
+	if (!domain)
+		return;
+	first = scx_bpf_dsq_peek(task->home);
+	first_ns = first ? scheduled(first)->scx.dsq_vtime : 0;
+	/* A clock that stays is not written: other CPUs use its cache line. */
+	now_ns = unspin_advance_clock(domain->now_ns, task->vtime_ns, first != NULL, first_ns);
+	if (now_ns != domain->now_ns)
+		domain->now_ns = now_ns;
+	if (options.domains > 1)
+		set_standing(domain, first != NULL);
 }
 
 /* The task runs on that CPU, which may be of another domain than the queue where it waited: it is placed by the clock there. */

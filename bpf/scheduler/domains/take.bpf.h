@@ -72,11 +72,22 @@ static __always_inline bool is_taken_from(u32 number, u64 ours_ns)
 	       scx_bpf_dsq_nr_queued(SHARED_QUEUE + number) > 0;
 }
 
+/* Where a CPU stands: its domain, or its own queue if it runs a task of that and none of its domain waits. */
+static __always_inline u64 standing_at(const struct domain *domain, u32 own, s32 cpu, bool runs_own)
+{
+	const struct cpu_context *here = cpu_of(cpu);
+
+	if (here && runs_own && scx_bpf_dsq_nr_queued(own) == 0)
+		return here->standing_ns;
+	return unspin_standing(domain->now_ns, domain->offset_ns);
+}
+
 /*
  * This CPU's domain takes a task of one that is behind, if it is time to look. Tasks that wait there may all be bound to it, however far
- * behind it is: so it is begun with another one each time, and a few are tried. Returns whether a task came.
+ * behind it is: so it is begun with another one each time, and a few are tried. `runs_own`: the CPU runs a task of its own queue.
+ * Returns whether a task came.
  */
-__attribute__((noinline)) int take_for_balance(u32 own, s32 cpu, u64 now_ns)
+__attribute__((noinline)) int take_for_balance(u32 own, s32 cpu, u64 now_ns, bool runs_own)
 {
 	struct domain *domain = domain_numbered(own - SHARED_QUEUE);
 	u32 others = options.domains - 1, place, tried = 0;
@@ -88,7 +99,7 @@ __attribute__((noinline)) int take_for_balance(u32 own, s32 cpu, u64 now_ns)
 	/* Of the domain's CPUs one looks. */
 	if (!unspin_takes_again(taken_ns, now_ns) || !__sync_bool_compare_and_swap(&domain->taken_ns, taken_ns, now_ns))
 		return 0;
-	ours_ns = unspin_standing(domain->now_ns, domain->offset_ns);
+	ours_ns = standing_at(domain, own, cpu, runs_own);
 	bpf_for(place, 0, others)
 	{
 		u32 at = (place + now_ns / UNSPIN_DOMAIN_TAKES_EVERY_NS) % others, number;

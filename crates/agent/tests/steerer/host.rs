@@ -172,17 +172,11 @@ pub fn still_there(steerer: &Steerer) {
 /// Shares are within 2 % of what they should be.
 #[track_caller]
 pub fn are_close(measured: &[f64], weights: &[f64]) {
-    are_within(0.02, measured, weights);
-}
-
-/// Shares are within that part of what they should be.
-#[track_caller]
-pub fn are_within(part: f64, measured: &[f64], weights: &[f64]) {
     let (sum, weight) = (measured.iter().sum::<f64>(), weights.iter().sum::<f64>());
     for (time, wanted) in measured.iter().zip(weights) {
         let (share, wanted) = (time / sum, wanted / weight);
         assert!(
-            (share / wanted - 1.0).abs() < part,
+            (share / wanted - 1.0).abs() < 0.02,
             "{measured:?} for weights {weights:?}: a share is {share:.4} instead of {wanted:.4}"
         );
     }

@@ -41,6 +41,13 @@ impl Standing {
     }
 }
 
+/// Where the queue of one CPU stands when it stood at `own_ns` by what its tasks have run; `alone`: a task of it runs and none
+/// waits there, nor in its domain's queue.
+pub fn own_standing(own_ns: u64, alone: bool, first_ns: u64, slice_ns: u64) -> u64 {
+    // SAFETY: as above.
+    unsafe { raw::unspin_own_standing(own_ns, alone, first_ns, slice_ns) }
+}
+
 /// Whether a domain that last searched for a task to take at `taken_ns` searches again.
 pub fn takes_again(taken_ns: u64, now_ns: u64) -> bool {
     // SAFETY: as above.

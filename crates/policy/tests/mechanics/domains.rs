@@ -2,7 +2,7 @@
 //! Queues of domains: which domain takes tasks from which, and that each task gets its share of the whole host.
 
 use super::{MS, SLICE_NS};
-use unspin_policy::mechanics::{Standing, TICK_NS, takes_again};
+use unspin_policy::mechanics::{Standing, TICK_NS, own_standing, takes_again};
 
 /// As far as a slice can make: two slices and a tick.
 const REACH_NS: u64 = 2 * SLICE_NS + TICK_NS;
@@ -51,6 +51,25 @@ fn where_no_task_waits_there_is_no_claim() {
     behind.clock_ns += 1;
     behind.advance(true, &mut first_ns, SLICE_NS);
     assert_eq!(first_ns, 500 * MS + SLICE_NS / 2 + 1);
+}
+
+#[test]
+fn a_cpu_whose_own_task_is_alone_takes_in_time() {
+    let first_ns = 500 * MS;
+    let own = |own_ns, alone| own_standing(own_ns, alone, first_ns, SLICE_NS);
+    // It has no claim for what was before, takes none at first,
+    assert_eq!(own(3, true), first_ns - REACH_NS);
+    // keeps what it has run since,
+    assert_eq!(own(first_ns + REACH_NS, true), first_ns + REACH_NS);
+    // is ahead by no more than makes it take of the first domain,
+    let most_ns = own(9 * first_ns, true);
+    assert!(at(most_ns).takes_from(at(first_ns), SLICE_NS));
+    assert_eq!(most_ns, first_ns + 2 * REACH_NS);
+    // and takes none for itself where others wait for it.
+    assert_eq!(own(first_ns + REACH_NS, false), first_ns - REACH_NS);
+    assert!(!at(own(9 * first_ns, false)).takes_from(at(first_ns - REACH_NS), SLICE_NS));
+    // Times wrap around.
+    assert_eq!(own_standing(5, true, 0u64.wrapping_sub(MS), SLICE_NS), 5);
 }
 
 /// Domains of eight CPUs with equal hogs, which run for a tick at a time each and are taken by the rules.
