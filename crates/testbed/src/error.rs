@@ -84,7 +84,7 @@ pub enum Error {
         message: String,
     },
     /// The testbed hung or panicked, and trying again was not possible or failed as well.
-    #[error("{reason}, in attempt {attempt} of {ATTEMPTS}{again}", again = if *.output_begun {
+    #[error("{reason}, in attempt {attempt} of {attempts}{again}", again = if *.output_begun {
         "; not tried again because output had already been passed on"
     } else {
         ""
@@ -94,13 +94,12 @@ pub enum Error {
         reason: Failure,
         /// The attempt that failed last, from 1.
         attempt: u32,
+        /// As many as there may be.
+        attempts: u32,
         /// Standard output had begun, so that a second attempt would have repeated it.
         output_begun: bool,
     },
 }
-
-/// How often a boot is tried: once, and once more.
-pub(crate) const ATTEMPTS: u32 = 2;
 
 /// Why one boot did not end with an exit status.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

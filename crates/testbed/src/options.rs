@@ -129,6 +129,8 @@ pub struct Options {
     pub qemu: Qemu,
     /// Seed of the emulator's random numbers, which also seeds the kernel's.
     pub seed: u64,
+    /// How often a boot is tried while nothing has come out of it, 1 or more: an emulator on a busy host may hang.
+    pub attempts: u32,
     /// How long one attempt may take in all, by the host's clock.
     pub time_limit: Duration,
     /// How long the kernel may take to reach its init, by the host's clock.
@@ -169,6 +171,7 @@ impl Options {
             deterministic: false,
             qemu: Qemu::Unspin,
             seed: 1,
+            attempts: 2,
             time_limit: Duration::from_secs(600),
             boot_limit: None,
             stall_limit: None,

@@ -11,7 +11,7 @@ use crate::boot::attempt::{Attempt, Finished, note};
 use crate::boot::emulator::{Emulator, contents, create_memory_file};
 use crate::boot::{bochs, qemu, record};
 use crate::channel::Source;
-use crate::error::{ATTEMPTS, Error, Failure};
+use crate::error::{Error, Failure};
 use crate::image::cache::{EmulatorFiles, Machine};
 use crate::image::{initramfs, kernel_image};
 use crate::options::Options;
@@ -90,7 +90,7 @@ pub fn run_with(
             Ok(finished) => return Ok(boot.outcome(finished, number, failures)),
             Err(failure) => failure,
         };
-        let last = output_begun || number == ATTEMPTS;
+        let last = output_begun || number >= options.attempts;
         if options.echo_console {
             show_console(stderr, &boot.console())?;
         }
@@ -98,6 +98,7 @@ pub fn run_with(
             return Err(Error::Failed {
                 reason: failure,
                 attempt: number,
+                attempts: options.attempts,
                 output_begun,
             });
         }

@@ -204,6 +204,7 @@ impl Checks {
             Options::new(cache_from_environment().map_err(|error| error.to_string())?);
         options.qemu = self.qemu;
         options.deterministic = true;
+        options.attempts = 1; // the same boot again: a fault that comes and goes is a fault
         if !self.kvm_amd.is_empty() {
             let parameters = &mut options.module_parameters;
             parameters.insert("kvm_amd".into(), self.kvm_amd.into());
