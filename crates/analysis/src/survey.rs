@@ -168,17 +168,7 @@ mod tests {
     use super::*;
 
     fn lost(time_ns: u64) -> Event {
-        Event {
-            time_ns,
-            vm: None,
-            vcpu: None,
-            thread: 0,
-            cpu: 0,
-            what: What::Lost {
-                events: 3,
-                lost_kind: 1,
-            },
-        }
+        Event::lost(time_ns, 3, 1)
     }
 
     #[test]

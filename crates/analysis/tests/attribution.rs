@@ -233,17 +233,7 @@ fn without_sight_of_ipis_lock_and_call_are_not_told_apart() {
 #[test]
 fn spin_time_before_a_loss_is_unknown() {
     let mut events = absence(KERNEL).events;
-    let lost = |lost_kind| Event {
-        time_ns: 195_000,
-        vm: None,
-        vcpu: None,
-        thread: 0,
-        cpu: 0,
-        what: What::Lost {
-            events: 3,
-            lost_kind,
-        },
-    };
+    let lost = |lost_kind| Event::lost(195_000, 3, lost_kind);
     // Directed yields are not needed, switches are.
     events.push(lost(6));
     assert_eq!(spin_ns(&explain(&events), 0, Cause::HolderPreempted), 50);

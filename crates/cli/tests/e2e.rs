@@ -24,18 +24,6 @@ fn testbed(flags: &[&str], command: &[&str]) -> Ended {
     ended(line.current_dir(repository()))
 }
 
-/// The rows of a table.
-#[track_caller]
-fn rows(ended: &Ended, table: &str) -> Vec<Value> {
-    assert_eq!(ended.status, 0, "{}\n{}", ended.out, ended.err);
-    let object: Value =
-        serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:#?}"));
-    let rows = object["rows"].as_array().expect("rows").clone();
-    rows.into_iter()
-        .filter(|row| row["table"] == table)
-        .collect()
-}
-
 #[track_caller]
 fn number(row: &Value, key: &str) -> i64 {
     let value = row.get(key).unwrap_or_else(|| panic!("no {key} in {row}"));
@@ -75,7 +63,7 @@ fn a_deterministic_run_is_the_same_byte_for_byte() {
         first.0.out,
         again.0.out
     );
-    for row in rows(&first.0, "vm") {
+    for row in first.0.rows("vm") {
         assert!(number(&row, "start_ns") < 50_000_000, "{row}");
     }
 }
@@ -109,9 +97,9 @@ fn every_pause_is_an_exit_on_the_stock_emulator() {
         ];
         testbed(&flags, &command)
     };
-    let missed = |ended: &Ended| number(&self::rows(ended, "run")[0], "missed_bpf_runs");
+    let missed = |ended: &Ended| number(&ended.rows("run")[0], "missed_bpf_runs");
     let ended = whole(run, |ended| missed(ended) == 0);
-    let rows = rows(&ended, "vcpu");
+    let rows = ended.rows("vcpu");
     assert_eq!(rows.len(), 3);
     for row in &rows {
         assert_eq!(number(row, "ple_exits"), number(row, "pauses"), "{row}");
@@ -127,7 +115,7 @@ fn every_pause_is_an_exit_on_the_stock_emulator() {
         rows.iter().map(|row| number(row, "pauses")).sum::<i64>() > 0, // the shootdowns alone wait
         "{rows:#?}"
     );
-    let run = &self::rows(&ended, "run")[0];
+    let run = &ended.rows("run")[0];
     for lost in [
         "lost_events",
         "dropped_events",
@@ -157,7 +145,7 @@ fn the_pause_filter_counts_on_our_emulator() {
         "--observe=on",
     ];
     let ended = testbed(&["--deterministic"], &command);
-    let rows = rows(&ended, "vcpu");
+    let rows = ended.rows("vcpu");
     let sum = |key: &str| rows.iter().map(|row| number(row, key)).sum::<i64>();
     for row in &rows {
         let (pauses, by_pause) = (number(row, "pauses"), number(row, "ple_exits"));
@@ -179,7 +167,7 @@ fn the_pause_filter_counts_on_our_emulator() {
 #[test]
 fn doctor_finds_everything_in_the_testbed() {
     let ended = testbed(&[], &["doctor", "--json"]);
-    for row in rows(&ended, "doctor") {
+    for row in ended.rows("doctor") {
         // Emulator and compiler are the host's.
         let hosts = ["QEMU", "clang", "testbed"];
         let name = row["check"].as_str().expect("a name");
@@ -205,11 +193,11 @@ fn exit_status_and_messages_come_through() {
 #[test]
 fn shootdowns_and_wake_ups_happen() {
     let run = |scenario: &str| testbed(&[], &["vm", "run", scenario, "--json", "--observe", "on"]);
-    for row in rows(&run("scenarios/shootdown.toml"), "vcpu") {
+    for row in run("scenarios/shootdown.toml").rows("vcpu") {
         assert!(number(&row, "shootdowns") > 0, "{row}");
         assert_eq!(number(&row, "lock_waits"), 0, "private locks: {row}");
     }
-    for row in rows(&run("scenarios/wakeup.toml"), "vcpu") {
+    for row in run("scenarios/wakeup.toml").rows("vcpu") {
         assert!(
             number(&row, "wakeups") > 0 && number(&row, "asleep_ns") > 0,
             "{row}"
@@ -230,8 +218,8 @@ fn stalls_have_a_ground_truth() {
             "on",
         ],
     );
-    let table1 = &rows(&ended, "table1")[0];
-    let ground_truth = &rows(&ended, "ground-truth")[0];
+    let table1 = &ended.rows("table1")[0];
+    let ground_truth = &ended.rows("ground-truth")[0];
     assert!(number(table1, "stalls") > 0, "{table1}");
     assert!(
         number(table1, "stalls_unheld") <= number(table1, "stalls"),
@@ -279,7 +267,7 @@ fn a_recording_holds_what_the_counters_count() {
     };
     let is_whole = |ran: &(Ended, Recorded, PathBuf)| ran.1.facts().missed_runs == Some(0);
     let (ended, recorded, path) = whole(run, is_whole);
-    let vcpus = rows(&ended, "vcpu");
+    let vcpus = ended.rows("vcpu");
     let mut stream = recorded.events();
     let events: Vec<Event> = stream.by_ref().collect();
     let problems = [recorded.problems(), &stream.problems()].concat();
@@ -322,7 +310,8 @@ fn a_recording_holds_what_the_counters_count() {
             .any(|event| matches!(event.what, What::GuestWait { .. }))
     );
     let told = ended_ok(&["threshold", &path.to_string_lossy(), "--json"]);
-    let seen_by: Vec<Value> = rows(&told, "interval")
+    let seen_by: Vec<Value> = told
+        .rows("interval")
         .iter()
         .map(|row| row["source"].clone())
         .collect();

@@ -91,14 +91,8 @@ fn write(path: &Path, events: Vec<Event>, lost_events: u64) {
 /// The rows of a table, by `unspin outcomes ARGUMENTS --json`.
 fn rows(arguments: &[&str], table: &str) -> Vec<Value> {
     let ended = unspin(&[&["outcomes", "--json"], arguments].concat());
-    assert_eq!(ended.status, 0, "{ended:#?}");
-    let object: Value = serde_json::from_str(&ended.out).expect("JSON");
-    assert_eq!(object["command"], "outcomes");
-    let rows = object["rows"].as_array().expect("rows");
-    rows.iter()
-        .filter(|row| row["table"] == table)
-        .cloned()
-        .collect()
+    assert_eq!(ended.json()["command"], "outcomes");
+    ended.rows(table)
 }
 
 #[test]

@@ -194,6 +194,18 @@ pub enum DecodeError {
 }
 
 impl Event {
+    /// Says that so many events of that kind (0: of any) are missing before this moment; `u64::MAX`: nobody knows how many.
+    pub const fn lost(time_ns: u64, events: u64, lost_kind: u32) -> Event {
+        Event {
+            time_ns,
+            vm: None,
+            vcpu: None,
+            thread: 0,
+            cpu: 0,
+            what: What::Lost { events, lost_kind },
+        }
+    }
+
     /// The event that those fields mean.
     ///
     /// # Errors

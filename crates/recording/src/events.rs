@@ -6,7 +6,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, vec};
 
-use unspin_events::{Event, What};
+use unspin_events::Event;
 
 use crate::{
     reader::Recorded,
@@ -120,17 +120,7 @@ impl<'recorded> Events<'recorded> {
 
 /// Nobody knows how many events of which kinds are missing before this.
 fn hole(time_ns: u64) -> Event {
-    Event {
-        time_ns,
-        vm: None,
-        vcpu: None,
-        thread: 0,
-        cpu: 0,
-        what: What::Lost {
-            events: u64::MAX,
-            lost_kind: 0,
-        },
-    }
+    Event::lost(time_ns, u64::MAX, 0)
 }
 
 impl Iterator for Events<'_> {

@@ -6,7 +6,7 @@ mod common;
 use std::{fs, path::Path};
 
 use common::{hostile, read, record, replace, rows, segments, switch};
-use unspin_events::{Event, What};
+use unspin_events::Event;
 use unspin_recording::{Error, Options, Recorded};
 
 const ROWS: usize = 20;
@@ -21,17 +21,7 @@ fn three_segments(folder: &Path) -> Vec<Event> {
 
 /// The events but for those of the middle segment, in whose place stands that some are lost.
 fn without_the_middle(events: &[Event]) -> Vec<Event> {
-    let lost = Event {
-        time_ns: 40,
-        vm: None,
-        vcpu: None,
-        thread: 0,
-        cpu: 0,
-        what: What::Lost {
-            events: u64::MAX,
-            lost_kind: 0,
-        },
-    };
+    let lost = Event::lost(40, u64::MAX, 0);
     [&events[..ROWS], &[lost], &events[2 * ROWS..]].concat()
 }
 

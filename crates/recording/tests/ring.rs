@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use common::{quick_folder, read, segments, switch};
 use proptest::prelude::*;
-use unspin_events::{Event, What, facts::Facts};
+use unspin_events::{Event, facts::Facts};
 use unspin_recording::{
     Ended, Recorded,
     ring::{Kept, Ring, RingOptions, Trigger},
@@ -433,17 +433,7 @@ proptest! {
 fn losses_are_those_of_what_is_there() {
     let folder = quick_folder();
     let mut ring = begin(folder.path(), RingOptions::new(2 * SECOND, 1 << 30));
-    let lost = |time_ms: u64, events| Event {
-        time_ns: time_ms * MS,
-        vm: None,
-        vcpu: None,
-        thread: 0,
-        cpu: 0,
-        what: What::Lost {
-            events,
-            lost_kind: 1,
-        },
-    };
+    let lost = |time_ms: u64, events| Event::lost(time_ms * MS, events, 1);
     ring.append(&[lost(5, 1_000)]).expect("room");
     feed(&mut ring, 10, 5_000);
     ring.append(&[lost(5_000, 3)]).expect("room");

@@ -17,7 +17,7 @@ use unspin_analysis::{
     waits::{presence::Occupant, spin_locations::Naming},
 };
 use unspin_events::{
-    Event, What,
+    Event,
     facts::{Facts, IpiSight},
 };
 
@@ -122,17 +122,7 @@ fn threads_max(vcpus: usize) -> u32 {
 }
 
 fn lost_event(events: u64) -> Event {
-    Event {
-        time_ns: monotonic_ns(),
-        vm: None,
-        vcpu: None,
-        thread: 0,
-        cpu: 0,
-        what: What::Lost {
-            events,
-            lost_kind: 0,
-        },
-    }
+    Event::lost(monotonic_ns(), events, 0)
 }
 
 fn judge(mut events: Vec<Event>, facts: &Facts) -> Vec<VmBurst> {

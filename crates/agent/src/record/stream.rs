@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use unspin_events::{Event, KIND_NAMES, What};
+use unspin_events::{Event, KIND_NAMES};
 use unspin_recording::{Ended, Recording, Summary};
 
 use super::{RecordError, sink::Sink};
@@ -241,7 +241,7 @@ impl Drainer {
             *before = *now;
             if new > 0 {
                 self.progress.lost.fetch_add(new, Ordering::Relaxed);
-                events.push(lost_event(now_ns, new, kind));
+                events.push(Event::lost(now_ns, new, kind));
             }
         }
         let threads = self.progress.vcpu_threads.load(Ordering::Relaxed);
@@ -252,17 +252,6 @@ impl Drainer {
             self.observer.forget_ended()?;
         }
         Ok(events)
-    }
-}
-
-fn lost_event(time_ns: u64, events: u64, lost_kind: u32) -> Event {
-    Event {
-        time_ns,
-        vm: None,
-        vcpu: None,
-        thread: 0,
-        cpu: 0,
-        what: What::Lost { events, lost_kind },
     }
 }
 

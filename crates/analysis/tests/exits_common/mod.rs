@@ -156,17 +156,7 @@ impl Stream {
 
     /// Events are missing.
     pub fn lost(&mut self) -> &mut Stream {
-        self.events.push(Event {
-            time_ns: self.now_us * 1000,
-            vm: None,
-            vcpu: None,
-            thread: 0,
-            cpu: 0,
-            what: What::Lost {
-                events: 1,
-                lost_kind: 1,
-            },
-        });
+        self.events.push(Event::lost(self.now_us * 1000, 1, 1));
         self.later(1)
     }
 }

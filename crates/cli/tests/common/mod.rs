@@ -11,6 +11,8 @@ use std::{
     process::Command,
 };
 
+use serde_json::Value;
+
 /// The binary under test.
 pub const UNSPIN: &str = env!("CARGO_BIN_EXE_unspin");
 
@@ -38,6 +40,22 @@ impl Ended {
         for piece in pieces {
             assert!(self.err.contains(piece), "{self:#?}\nlacks {piece:?}");
         }
+    }
+
+    /// What `--json` printed. It went well.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        assert_eq!(self.status, 0, "{self:#?}");
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
+    /// The rows of a table in that.
+    #[track_caller]
+    pub fn rows(&self, table: &str) -> Vec<Value> {
+        let object = self.json();
+        let rows = object["rows"].as_array().expect("rows");
+        let of_table = rows.iter().filter(|row| row["table"] == table);
+        of_table.cloned().collect()
     }
 }
 

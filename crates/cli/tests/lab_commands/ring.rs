@@ -11,7 +11,7 @@ use unspin_recording::{
     ring::{Kept, Ring, RingOptions, Trigger},
 };
 
-use crate::common::{Ended as Command, repository, unspin};
+use crate::common::{repository, unspin};
 
 const MS: u64 = 1_000_000;
 
@@ -66,15 +66,6 @@ fn through_a_ring(recorded: &Recorded, folder: &Path) -> std::path::PathBuf {
     }
 }
 
-fn rows(ended: &Command, table: &str) -> Vec<Value> {
-    let object: Value = serde_json::from_str(&ended.out).expect("JSON");
-    let rows = object["rows"].as_array().expect("rows");
-    rows.iter()
-        .filter(|row| row["table"] == table)
-        .cloned()
-        .collect()
-}
-
 #[test]
 fn the_end_of_a_recording_is_explained_as_the_whole_and_said_to_be_cut() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -86,7 +77,7 @@ fn the_end_of_a_recording_is_explained_as_the_whole_and_said_to_be_cut() {
         let path = recording.to_string_lossy().into_owned();
         let explained = unspin(&["explain", &path, "--json"]);
         assert_eq!(explained.status, 0, "{explained:#?}");
-        let vms = rows(&explained, "vm");
+        let vms = explained.rows("vm");
         assert_eq!(vms.len(), 2, "{explained:#?}");
         vms
     };

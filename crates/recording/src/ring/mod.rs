@@ -322,7 +322,7 @@ impl Ring {
         self.pending.clear();
         for (kind, events) in lost {
             self.pending
-                .take(&[start::lost(segment.last_ns, events, kind)]);
+                .take(&[Event::lost(segment.last_ns, events, kind)]);
         }
     }
 

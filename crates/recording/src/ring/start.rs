@@ -8,8 +8,6 @@ use std::{
     path::Path,
 };
 
-use unspin_events::{Event, What};
-
 use crate::{
     Error, Manifest,
     cut::{KeptFacts, Trigger},
@@ -123,16 +121,4 @@ pub(crate) fn put_away(folder: &Path, options: &RingOptions, at: Trigger) -> Res
     let path = folder.join(MANIFEST);
     fs::remove_file(&path).map_err(Error::io(&path, "removing an earlier ring"))?;
     Ok(false)
-}
-
-/// So many events of that kind are missing before this moment; kind 0: of whichever.
-pub(crate) fn lost(time_ns: u64, events: u64, lost_kind: u32) -> Event {
-    Event {
-        time_ns,
-        vm: None,
-        vcpu: None,
-        thread: 0,
-        cpu: 0,
-        what: What::Lost { events, lost_kind },
-    }
 }
