@@ -34,9 +34,7 @@ fn counters(steer: &str, guest: &str) -> Value {
     let command = command.args(line.split_whitespace());
     let ended = ended(command.current_dir(repository()));
     assert_eq!(ended.status, 0, "{}\n{}", ended.out, ended.err);
-    // The guest's object comes first, the scheduler's after it.
-    let last = ended.out.lines().last().expect("two objects");
-    serde_json::from_str(last).expect("JSON")
+    ended.json_of("steer")
 }
 
 #[track_caller]

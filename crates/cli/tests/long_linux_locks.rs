@@ -132,11 +132,7 @@ fn a_waiter_asks_for_help_and_marks_reach_the_host() {
              --groups 1 --loops 30 --runs 2"
         ));
         assert_eq!(ended.status, 0, "{}\n{}", ended.out, ended.err);
-        let json = ended
-            .out
-            .lines()
-            .find(|line| line.contains("\"command\":\"steer\""));
-        let object: Value = serde_json::from_str(json.expect("steer's object")).expect("JSON");
+        let object = ended.json_of("steer");
         let rows = object["rows"].as_array().expect("rows");
         let row = rows.iter().find(|row| row["counter"] == counter);
         row.and_then(|row| row["value"].as_u64())

@@ -49,6 +49,15 @@ impl Ended {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
 
+    /// What `unspin COMMAND --json` printed among other output: `steer` beside a command does so on standard error.
+    #[track_caller]
+    pub fn json_of(&self, command: &str) -> Value {
+        let lines = self.out.lines().chain(self.err.lines());
+        let mut objects = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let object = objects.find(|object| object["command"] == command);
+        object.unwrap_or_else(|| panic!("no object of {command}: {self:#?}"))
+    }
+
     /// The rows of a table in that.
     #[track_caller]
     pub fn rows(&self, table: &str) -> Vec<Value> {
