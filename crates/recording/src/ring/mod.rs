@@ -160,6 +160,8 @@ impl Ring {
         };
         if self.now_ns.saturating_sub(self.manifest_written_ns) >= wait_ns {
             self.write_manifest()?;
+            // It may have become longer, and counts.
+            self.drop_what_must_go()?;
         }
         Ok(())
     }
