@@ -78,7 +78,7 @@ __attribute__((noinline)) u64 between_domains(u32 from, u32 to)
 	return one && other ? one->offset_ns - other->offset_ns : 0;
 }
 
-/* With one domain there is no such. */
+/* How far a task may be behind for its domain: unspin_domain_lag(); 0 where there is one domain. */
 static __always_inline u64 domain_lag(void)
 {
 	return options.domains > 1 ? unspin_domain_lag(options.slice_ns) : 0;
@@ -107,7 +107,10 @@ static __always_inline void place_task(struct task_context *task, u32 queue, boo
 	}
 }
 
-/* The virtual time of a task of that queue when it has run so much more. Not inlined, as clock_of(). */
+/*
+ * The virtual time of a task of that queue when it has run so much more; a queue of one CPU stands so much further (a loan may run on
+ * another CPU of the domain: a sum that is lost then is a slice at most). Not inlined, as clock_of().
+ */
 __attribute__((noinline)) u64 charged_vtime(u64 vtime_ns, u64 weight, u64 ran_ns, u32 queue)
 {
 	struct cpu_context *there = cpu_of(queue);
