@@ -57,6 +57,8 @@ pub struct KeptFacts {
     pub before_ns: u64,
     /// And after the last; ns.
     pub after_ns: u64,
+    /// Events that were recorded before the first segment that is kept.
+    pub events_before: u64,
     /// It ended earlier, because it took as much as the ring may.
     pub cut_short: bool,
 }
@@ -94,21 +96,23 @@ impl Trigger {
 impl RingFacts {
     /// What a reader is told; nothing: its beginning is there.
     pub(crate) fn words(&self) -> Option<String> {
-        let events = self.dropped.events;
-        (events > 0).then(|| {
-            format!(
-                "its beginning is cut: {events} events before it were dropped on purpose by a flight recorder (it keeps {} s, {} bytes at \
-                 most); what vCPUs did before their first event here is not known",
-                seconds(self.keep_ns),
-                self.bytes_max
-            )
-        })
+        let why = format!(
+            "were dropped on purpose by a flight recorder (it keeps {} s, {} bytes at most)",
+            seconds(self.keep_ns),
+            self.bytes_max
+        );
+        cut(self.dropped.events, &why)
     }
 }
 
 impl KeptFacts {
     /// What a reader is told, a line for each trigger.
     pub(crate) fn words(&self) -> Vec<String> {
+        let why = format!(
+            "were not kept (of those before the trigger, {} s were asked for)",
+            seconds(self.before_ns)
+        );
+        let before = cut(self.events_before, &why);
         let triggers = self.triggers.iter().map(|trigger| {
             let words = printable(&trigger.words(), DETAIL_LENGTH_MAX);
             let at = seconds(trigger.at_ns);
@@ -118,8 +122,21 @@ impl KeptFacts {
             "what came after is cut short: it took as many bytes as the flight recorder may"
                 .to_owned()
         });
-        triggers.chain(cut_short).collect()
+        before
+            .into_iter()
+            .chain(triggers)
+            .chain(cut_short)
+            .collect()
     }
+}
+
+/// What a reader is told of so many events that were recorded before the first one.
+fn cut(events: u64, why: &str) -> Option<String> {
+    (events > 0).then(|| {
+        format!(
+            "its beginning is cut: {events} events before it {why}; what vCPUs did before their first event here is not known"
+        )
+    })
 }
 
 /// Seconds, with the part of one only where there is one.

@@ -251,11 +251,10 @@ impl Recorded {
 impl Recorded {
     /// Of a flight recorder, or of what it kept.
     fn say_which_part_it_is(&mut self) {
-        if let Some(ring) = &self.manifest.ring {
-            self.problems.extend(ring.words());
-        }
-        if let Some(kept) = &self.manifest.kept {
-            self.problems.extend(kept.words());
+        match (&self.manifest.kept, &self.manifest.ring) {
+            (Some(kept), _) => self.problems.extend(kept.words()),
+            (None, Some(ring)) => self.problems.extend(ring.words()),
+            (None, None) => {}
         }
     }
 }

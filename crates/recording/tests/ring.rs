@@ -65,6 +65,17 @@ fn feed(ring: &mut Ring, from_ms: u64, end_ms: u64) {
     }
 }
 
+/// What a reader is told before the events.
+fn told(folder: &Path) -> String {
+    let recorded = Recorded::open_readable(folder).expect("a recording");
+    recorded.problems().join("\n")
+}
+
+/// So many events were before what is there.
+fn cut_by(events: u64) -> String {
+    format!("its beginning is cut: {events} events before it")
+}
+
 #[test]
 fn the_last_seconds_are_there_and_the_rest_is_told() {
     let folder = quick_folder();
@@ -121,6 +132,13 @@ fn what_was_written_late_is_not_later() {
     let (first, last) = numbers(&kept[0]).expect("events");
     assert!((900..=1_000).contains(&first), "{first}");
     assert_eq!(last, 1_999);
+    // The ring has them all, but whoever reads the span learns that it begins later.
+    assert_eq!(ring.counts().dropped.events, 0);
+    assert!(
+        told(&kept[0]).contains(&cut_by(first)),
+        "{}",
+        told(&kept[0])
+    );
 }
 
 #[test]
@@ -225,8 +243,8 @@ fn what_is_around_a_trigger_outlives_the_ring() {
     );
     let recorded = Recorded::open_readable(&kept).expect("a recording");
     assert_eq!(recorded.manifest().ended, Ended::Finished);
-    let told = recorded.problems().join("\n");
-    assert!(told.contains("its beginning is cut"), "{told}");
+    let told = told(&kept);
+    assert!(told.contains(&cut_by(first)), "{told}");
     assert!(told.contains("kept for spin-share, web-3 at 6 s"), "{told}");
     assert_eq!(recorded.problems().len(), 2, "{told}");
     // The ring has long dropped it.

@@ -335,7 +335,10 @@ impl Ring {
         };
         let is_new = |segment: &&Segment| span.lacks(segment);
         let wanted: Vec<Segment> = self.segments.iter().filter(is_new).cloned().collect();
-        let linked = self.with_room(|ring| span.link(&ring.folder, &wanted));
+        let older = self.segments.iter().take_while(|segment| !is_new(segment));
+        let older_events: u64 = older.map(|segment| segment.events).sum();
+        let events_before = self.counts.dropped.events + older_events;
+        let linked = self.with_room(|ring| span.link(&ring.folder, &wanted, events_before));
         let full = matches!(&linked, Err(error) if error.is_disk_full());
         if full || span.bytes() >= self.options.bytes_max {
             span.cut_short();

@@ -56,6 +56,7 @@ impl Span {
                 triggers: vec![trigger],
                 before_ns,
                 after_ns,
+                events_before: 0,
                 cut_short: false,
             },
             hashes: Hashes::read(&folder)?,
@@ -78,10 +79,16 @@ impl Span {
     }
 
     /// Adds segments of the ring that it lacks, in their order. After an error it is called again with those that it lacks then.
+    /// `events_before`: how many events were recorded before them.
     ///
     /// # Errors
     /// What the system says; those before are in it.
-    pub fn link(&mut self, ring: &Path, segments: &[Segment]) -> Result<(), Error> {
+    pub fn link(
+        &mut self,
+        ring: &Path,
+        segments: &[Segment],
+        events_before: u64,
+    ) -> Result<(), Error> {
         let new: Vec<&Segment> = segments
             .iter()
             .filter(|segment| self.lacks(segment))
@@ -91,6 +98,9 @@ impl Span {
             [] => return Ok(()),
             [one] => self.hashes.add(&one.file(), one.hash)?,
             _ => self.hashes.add_all(lines)?,
+        }
+        if self.segments.oldest().is_none() {
+            self.kept.events_before = events_before;
         }
         for segment in new {
             let (from, to) = (ring.join(segment.file()), self.folder.join(segment.file()));
