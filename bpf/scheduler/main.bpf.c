@@ -106,7 +106,7 @@ static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct
  */
 static __always_inline bool extend_to_entry(struct task_struct *prev, struct task_context *task)
 {
-	if (!task->vcpu || task->leaves || !is_stuck(prev))
+	if (!task->vcpu || task->leaves || !is_stuck(prev, 0))
 		return false;
 	task->leaves = 1;
 	scx_bpf_task_set_slice(prev, 1);

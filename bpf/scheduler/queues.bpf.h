@@ -136,12 +136,29 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 }
 
 /*
+ * Another CPU that the task may run on, if there is one. Where only VMs are ours and a CPU that has nothing to run inserts it anew
+ * (look_for_movable()), that CPU: it is not marked idle yet, and may go back to its idle task without a switch.
+ */
+static __always_inline u32 another_cpu(struct task_struct *p, s32 cpu, u64 enq_flags)
+{
+	u32 self = bpf_get_smp_processor_id(), other;
+	struct cpu_context *here = cpu_of(self);
+
+	if (options.only_vms && enq_flags & SCX_ENQ_REENQ && here && !here->taken &&
+	    bpf_cpumask_test_cpu(self, scheduled(p)->cpus_ptr))
+		return self;
+	other = bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr);
+	/* It goes around: the next one is not that CPU again. */
+	return (s32)other == cpu ? bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr) : other;
+}
+
+/*
  * Of the task's CPU and another one it may run on, the one with fewer waiting ("the power of two choices"); but one on which a
  * task of another class runs only if both are such.
  */
-static __always_inline s32 better_cpu(struct task_struct *p, s32 cpu)
+static __always_inline s32 better_cpu(struct task_struct *p, s32 cpu, u64 enq_flags)
 {
-	u32 other = bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr);
+	u32 other = another_cpu(p, cpu, enq_flags);
 	struct cpu_context *there = cpu_of(other), *here = cpu_of(cpu);
 
 	if (!there || !here || there->offline || (s32)other == cpu)
@@ -175,7 +192,7 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 
 	if (scheduled(p)->nr_cpus_allowed > 1) {
 		idle = scx_bpf_pick_idle_cpu(scheduled(p)->cpus_ptr, 0);
-		cpu = idle >= 0 ? idle : better_cpu(p, cpu);
+		cpu = idle >= 0 ? idle : better_cpu(p, cpu, enq_flags);
 	}
 	if (enq_flags & SCX_ENQ_WAKEUP && cpu == scx_bpf_task_cpu(p)) {
 		place_task(task, cpu, true);
@@ -242,7 +259,7 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), enq_flags);
 		return;
 	}
-	if (is_stuck(p)) {
+	if (is_stuck(p, enq_flags)) {
 		insert(p, task, cpu, enq_flags);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return;

@@ -156,7 +156,7 @@ static __always_inline u32 released_to(struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	return !is_stuck(p) && waits_shared(p, cpu) ? shared_queue_at(cpu) : cpu;
+	return !is_stuck(p, 0) && waits_shared(p, cpu) ? shared_queue_at(cpu) : cpu;
 }
 
 /*

@@ -10,12 +10,18 @@
 #include "../../policy/mechanics/virtual_time.h"
 
 /*
- * Whether it was preempted inside a migrate_disable(), which this very program has done to the current task once more. BPF
- * programs on tracepoints are such places: a guest that makes hypercalls without end is preempted there again and again.
+ * Whether it was preempted inside a migrate_disable(), which this very program has done to the current task once more, and
+ * ops.cpu_release(), within which tasks are enqueued anew, twice (scx_bpf_reenqueue_local(), kernel/sched/ext.c, Linux 7.2; what is
+ * deferred there is of no current task). BPF programs on tracepoints are such places: a guest that makes hypercalls without end is
+ * preempted there again and again.
  */
-static __always_inline bool is_stuck(struct task_struct *p)
+static __always_inline bool is_stuck(struct task_struct *p, u64 enq_flags)
 {
-	return scheduled(p)->migration_disabled > (p == bpf_get_current_task_btf());
+	u32 ours = 0;
+
+	if (p == bpf_get_current_task_btf())
+		ours = enq_flags & SCX_ENQ_REENQ ? 2 : 1;
+	return scheduled(p)->migration_disabled > ours;
 }
 
 /* A task was inserted into that queue. An idle CPU takes it; on a CPU without a tick this ends the slice of the running task. */

@@ -171,25 +171,32 @@ fn others_wake_up_beside_vms_without_waiting_for_a_slice() {
 }
 
 check!(FOUR_CPUS: a_pinned_vcpu_leaves_the_hogs_cpu);
-/// vCPUs that may run on two of four CPUs wait in the queue of one: not in that of the CPU that a hog of the fair class takes while
-/// the other one is free.
+/// vCPUs that may run on some of four CPUs wait in the queue of one: not in that of a CPU that a hog of the fair class takes while
+/// another one is free.
 fn a_pinned_vcpu_leaves_the_hogs_cpu() {
     let steerer = steer_only_vms("loan,kernel-exit");
-    for kind in ["single", "waking"] {
+    // Their CPUs, and where the hogs are one after another.
+    let of_two: (&[usize], &[&[usize]]) = (&[0, 1], &[&[0], &[1], &[0], &[1], &[0], &[1]]);
+    let of_three: (&[usize], &[&[usize]]) = (&[0, 1, 2], &[&[0, 1], &[1, 2], &[2, 0], &[0, 1]]);
+    for (kind, threads) in [("single", 1), ("waking", 2)] {
         let vm = Killed::vm(kind, 7);
-        let vcpus = wait_for_threads(vm.id(), if kind == "single" { 1 } else { 2 });
-        for vcpu in &vcpus {
-            pin(*vcpu as u32, &[0, 1]);
-        }
-        let hog = Busy::start(0, None);
-        for cpu in [0, 1, 0, 1, 0, 1] {
-            pin(hog.id(), &[cpu]);
-            let (longest, ran) = longest_wait(&vcpus, Duration::from_millis(500));
-            println!(
-                "  {kind}, hog on CPU {cpu}: ran for {ran:?} of 0.5 s, waited for {longest:?} at most"
-            );
-            assert!(ran > Duration::from_millis(400), "{kind}: {ran:?}");
-            assert!(longest < Duration::from_millis(50), "{longest:?}");
+        let vcpus = wait_for_threads(vm.id(), threads);
+        for (cpus, taken) in [of_two, of_three] {
+            for vcpu in &vcpus {
+                pin(*vcpu as u32, cpus);
+            }
+            let hogs: Vec<Busy> = taken[0].iter().map(|_| Busy::start(0, None)).collect();
+            for taken in taken {
+                for (hog, cpu) in hogs.iter().zip(*taken) {
+                    pin(hog.id(), &[*cpu]);
+                }
+                let (longest, ran) = longest_wait(&vcpus, Duration::from_millis(500));
+                println!(
+                    "  {kind} on {cpus:?}, hogs on {taken:?}: ran for {ran:?} of 0.5 s, waited for {longest:?} at most"
+                );
+                assert!(ran > Duration::from_millis(400), "{kind}: {ran:?}");
+                assert!(longest < Duration::from_millis(50), "{longest:?}");
+            }
         }
     }
     still_there(&steerer);
