@@ -7,6 +7,7 @@ use unspin_testbed::check;
 
 use super::{
     host::{Busy, are_close, counter, pin, set_online, shares, still_there},
+    hostile::attaching::set_class,
     observer_vms::run_for,
     vms::{fighting, steer},
 };
@@ -155,6 +156,23 @@ fn who_is_stuck_beside_four_caches_shares() {
         measured.iter().all(|time| (0.72..0.88).contains(time)),
         "{measured:?}"
     );
+    still_there(&steerer);
+}
+
+check!(FOUR_CPUS: who_is_pushed_aside_goes_elsewhere);
+/// A real-time hog takes one CPU after another: the task that runs there continues on one of the three others, now and not when
+/// the hog leaves.
+fn who_is_pushed_aside_goes_elsewhere() {
+    let steerer = steer("loan,kernel-exit", |_| ());
+    let tasks = [Busy::start(0, None), Busy::start(0, None)];
+    let hog = Busy::start(0, None);
+    set_class(hog.id() as i32, libc::SCHED_FIFO, 1);
+    for round in 0..12 {
+        pin(hog.id(), &[round % 4]);
+        let measured = shares(&[&tasks[0], &tasks[1]], Duration::from_millis(200));
+        println!("  hog on CPU {}: {measured:.3?} of 0.2 s", round % 4);
+        assert!(measured.iter().all(|ran| *ran > 0.18), "{measured:?}");
+    }
     still_there(&steerer);
 }
 

@@ -177,7 +177,19 @@ fn a_pinned_vcpu_leaves_the_hogs_cpu() {
     let steerer = steer_only_vms("loan,kernel-exit");
     // Their CPUs, and where the hogs are one after another.
     let of_two: (&[usize], &[&[usize]]) = (&[0, 1], &[&[0], &[1], &[0], &[1], &[0], &[1]]);
-    let of_three: (&[usize], &[&[usize]]) = (&[0, 1, 2], &[&[0, 1], &[1, 2], &[2, 0], &[0, 1]]);
+    let of_three: (&[usize], &[&[usize]]) = (
+        &[0, 1, 2],
+        &[
+            &[0, 1],
+            &[1, 2],
+            &[2, 0],
+            &[0, 1],
+            &[1, 2],
+            &[2, 0],
+            &[0, 1],
+            &[1, 2],
+        ],
+    );
     for (kind, threads) in [("single", 1), ("waking", 2)] {
         let vm = Killed::vm(kind, 7);
         let vcpus = wait_for_threads(vm.id(), threads);
