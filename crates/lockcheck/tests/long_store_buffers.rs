@@ -7,10 +7,18 @@ use common::Proof;
 use unspin_abi::LockKind;
 use unspin_lockcheck::script::Locks;
 
+/// With room for the adaptive mutex's: a waiter that spins, sleeps or gives up at any moment, ten million states (1.6 GB).
+fn large(name: &'static str) -> Proof {
+    Proof {
+        states_max: 40_000_000,
+        ..Proof::of(name)
+    }
+}
+
 #[test]
 fn blocking_locks_three_by_one() {
     for lock in LockKind::all().filter(|lock| lock.blocks()) {
-        let proof = Proof::of(lock.name());
+        let proof = large(lock.name());
         proof.run(&["L", "L", "L"]);
         proof.run(&["T", "L", "L"]);
         if lock.shares() {
@@ -27,7 +35,7 @@ fn blocking_locks_three_by_one() {
 /// One of three waiters may give up at any moment.
 #[test]
 fn adaptive_mutex_with_a_deadline() {
-    Proof::of("adaptive_mutex").run(&["D", "L", "L"]);
+    large("adaptive_mutex").run(&["D", "L", "L"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! failure, and so is one that ran nothing.
 
 use std::{
+    fmt::{self, Display, Formatter},
     fs,
     io::{BufRead, BufReader},
     iter::Sum,
@@ -15,8 +16,12 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use serde::Serialize;
 
 use crate::mutants;
+
+/// What the last run said, for benchmarks/suites.
+const ROWS: &str = "target/suites.jsonl";
 
 /// How many checks passed and failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +57,36 @@ impl Count {
             ..self
         }
     }
+}
+
+/// A suite that has run, as benchmarks/suites keeps it.
+#[derive(Debug, Serialize)]
+struct Row {
+    suite: &'static str,
+    passed: u64,
+    failed: u64,
+    seconds: u64,
+}
+
+impl Display for Row {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (suite, passed, failed) = (self.suite, self.passed, self.failed);
+        let seconds = self.seconds;
+        write!(
+            formatter,
+            "suite {suite}: {passed} passed, {failed} failed, {seconds} s"
+        )
+    }
+}
+
+/// Writes target/suites.jsonl: a row for each suite of this run.
+fn write_rows(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    let lines: Vec<String> = rows
+        .iter()
+        .map(serde_json::to_string)
+        .collect::<Result<_, _>>()?;
+    let path = root.join(ROWS);
+    fs::write(&path, lines.join("\n") + "\n").with_context(|| format!("cannot write {ROWS}"))
 }
 
 /// What a suite consists of.
@@ -93,19 +128,25 @@ pub fn run(root: &Path, nextest: &Path, names: &[String]) -> anyhow::Result<()> 
     }
     let runner = Runner { root, nextest };
     let began = Instant::now();
-    let mut lines = Vec::new();
-    let mut counts = Vec::new();
+    let mut rows = Vec::new();
     for (name, parts) in SUITES {
         if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
             continue;
         }
         println!("suite {name}");
-        let count = runner.suite(parts, &mut lines, name)?;
-        counts.push(count);
+        rows.push(runner.suite(parts, name)?);
     }
-    println!("\n{}", lines.join("\n"));
+    println!();
+    for row in &rows {
+        println!("{row}");
+    }
     println!("all suites: {} s", began.elapsed().as_secs());
-    let sum: Count = counts.into_iter().sum();
+    write_rows(root, &rows)?;
+    let counts = rows.iter().map(|row| Count {
+        passed: row.passed,
+        failed: row.failed,
+    });
+    let sum: Count = counts.sum();
     println!("{} passed, {} failed", sum.passed, sum.failed);
     ensure!(sum.failed == 0, "{} checks failed", sum.failed);
     Ok(())
@@ -118,20 +159,20 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Runs a suite and adds its line.
-    fn suite(&self, parts: &[Part], lines: &mut Vec<String>, name: &str) -> anyhow::Result<Count> {
+    fn suite(&self, parts: &[Part], name: &'static str) -> anyhow::Result<Row> {
         let began = Instant::now();
         let since = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let counts: Vec<Count> = parts
             .iter()
             .map(|part| self.part(part, since))
             .collect::<anyhow::Result<_>>()?;
-        let sum: Count = counts.into_iter().sum();
-        let (passed, failed, seconds) = (sum.passed, sum.failed, began.elapsed().as_secs());
-        lines.push(format!(
-            "suite {name}: {passed} passed, {failed} failed, {seconds} s"
-        ));
-        Ok(sum)
+        let Count { passed, failed } = counts.into_iter().sum();
+        Ok(Row {
+            suite: name,
+            passed,
+            failed,
+            seconds: began.elapsed().as_secs(),
+        })
     }
 
     fn part(&self, part: &Part, since: u64) -> anyhow::Result<Count> {

@@ -59,6 +59,8 @@ pub struct Proof {
     pub run_states: RunStates,
     /// Whether order is checked where the lock promises it.
     pub in_order: bool,
+    /// More states than these are an error; about 160 bytes each.
+    pub states_max: usize,
 }
 
 impl Proof {
@@ -69,6 +71,7 @@ impl Proof {
             name,
             run_states: RunStates::Any,
             in_order: true,
+            states_max: 4_000_000,
         }
     }
 
@@ -86,6 +89,7 @@ impl Proof {
             looks: true,
             run_states: self.run_states,
         });
+        exploration.states_max = self.states_max;
         exploration.is_fifo = self.in_order && kind.is_some_and(LockKind::is_in_order);
         // An unlock of a lock that no thread holds may access it at any time.
         let unlocks_at_will = programs.iter().any(|program| program.contains('U'));
