@@ -13,7 +13,7 @@ use super::{
 };
 
 /// How often a cost is taken.
-const WINDOWS: usize = 6;
+const WINDOWS: usize = 16;
 /// The same of a tick, which waits for nobody's lock.
 const TICK_WINDOWS: usize = 2;
 
