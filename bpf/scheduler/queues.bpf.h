@@ -136,8 +136,9 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 }
 
 /*
- * Another CPU that the task may run on, if there is one. Where only VMs are ours and a CPU that has nothing to run inserts it anew
- * (look_for_movable()), that CPU: it is not marked idle yet, and may go back to its idle task without a switch.
+ * Another CPU that the task may run on, if there is one. If a CPU without anything to run enqueues the task again
+ * (look_for_movable()), it is that CPU, which is not marked idle at that moment: if it returns to its idle task without a switch,
+ * it does not search again.
  */
 static __always_inline u32 another_cpu(struct task_struct *p, s32 cpu, u64 enq_flags)
 {

@@ -10,10 +10,10 @@
 #include "../../policy/mechanics/virtual_time.h"
 
 /*
- * Whether it was preempted inside a migrate_disable(), which this very program has done to the current task once more, and
- * ops.cpu_release(), within which tasks are enqueued anew, twice (scx_bpf_reenqueue_local(), kernel/sched/ext.c, Linux 7.2; what is
- * deferred there is of no current task). BPF programs on tracepoints are such places: a guest that makes hypercalls without end is
- * preempted there again and again.
+ * Whether it was preempted inside a migrate_disable(). BPF programs on tracepoints are such places: a guest that makes hypercalls
+ * without end is preempted there again and again. The current task's count includes what the running BPF programs have added: one
+ * for this program; two if ops.cpu_release() called it by scx_bpf_reenqueue_local(), which enqueues at once (kernel/sched/ext.c,
+ * Linux 7.2). What scx_bpf_dsq_reenq() enqueues later is not the current task.
  */
 static __always_inline bool is_stuck(struct task_struct *p, u64 enq_flags)
 {
