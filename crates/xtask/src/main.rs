@@ -8,11 +8,13 @@ mod house;
 mod long;
 mod mutants;
 mod papers;
+mod rebuilds;
 mod references;
 mod repository;
 mod results;
 mod sitting;
 mod suites;
+mod tree_copy;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -71,6 +73,8 @@ enum Task {
         /// Its folder's name
         what: String,
     },
+    /// Measure what is compiled again after one line is changed, in a copy of the tree (the first time some minutes)
+    Rebuilds,
     /// Write docs/papers/claims.md and the counts of docs/papers/README.md from papers/ and benchmarks/
     Papers {
         /// Only check them, and what the claims cite; says what is stale, or of too few pairs
@@ -108,6 +112,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Long { sitting, each } => long::run(&root, &sitting, each),
         Task::Test { suites, nextest } => suites::run(&root, &nextest, &suites),
         Task::Benchmark { what } => benchmarks::repeat(&root, &what),
+        Task::Rebuilds => rebuilds::run(&root),
         Task::Papers { check } => papers::write(&root, check),
         Task::Performance { check } => benchmarks::performance(&root, check),
         Task::References => references::check(&root, &repository::files(&root)?),

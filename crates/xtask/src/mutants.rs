@@ -8,9 +8,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    os::fd::AsRawFd,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     time::{Instant, SystemTime},
 };
 
@@ -22,6 +20,7 @@ use crate::{
     repository,
     results::{self, Results},
     sitting::Sitting,
+    tree_copy::{self, TreeCopy},
 };
 
 /// How long a test may take to compile.
@@ -185,72 +184,40 @@ pub fn run(root: &Path, sitting: &Sitting) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A copy of the tree as it is now, uncommitted work included.
+/// The copy of the tree in which bugs are planted.
 struct Copy {
     root: PathBuf,
-    tree: PathBuf,
-    target: PathBuf,
     log: PathBuf,
-    // One run at a time: released when dropped.
-    _lock: File,
+    tree: TreeCopy,
 }
 
 impl Copy {
     fn make(root: &Path) -> anyhow::Result<Copy> {
-        let work = root.join("target/mutants");
-        fs::create_dir_all(&work)?;
-        let lock = File::create(work.join("lock"))?;
-        // SAFETY: the descriptor is open while `lock` lives.
-        let locked = unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
-        ensure!(
-            locked == 0,
-            "another run uses {}; wait for it",
-            work.display()
-        );
-        let tree = work.join("tree");
-        if tree.exists() {
-            fs::remove_dir_all(&tree)?;
-        }
-        for file in repository::files(root)? {
-            let to = tree.join(&file);
-            fs::create_dir_all(to.parent().unwrap_or(&tree))?;
-            fs::copy(root.join(&file), &to)?;
-            let date = fs::metadata(root.join(&file))?.modified()?;
-            File::options().append(true).open(&to)?.set_modified(date)?;
-        }
+        let tree = TreeCopy::make(root, "target/mutants")?;
         // The last run's build of what bugs change may be a mutant's, and newer than the file.
         for bug in bugs::read(root, &[])? {
             for file in bug.files() {
-                touch(&tree.join(file));
+                touch(&tree.tree.join(file));
             }
         }
         Ok(Copy {
             root: root.to_owned(),
-            target: work.join("target"),
-            log: work.join("log"),
+            log: tree.work.join("log"),
             tree,
-            _lock: lock,
         })
     }
 
     /// The exit status of that `cargo test` in the copy; 124 and 137: it took longer.
     fn cargo_test(&self, words: &[&str], seconds: u64) -> anyhow::Result<i32> {
         let log = File::create(&self.log)?;
-        let status = Command::new("timeout")
+        let status = self
+            .tree
+            .command("timeout")
             .args(["--kill-after=10", &seconds.to_string()])
-            .arg(std::env::var_os("CARGO").unwrap_or("cargo".into()))
+            .arg(tree_copy::cargo())
             .args(["test", "--locked"])
             .args(words)
-            .current_dir(&self.tree)
-            .env("CARGO_TARGET_DIR", &self.target)
-            .env("CARGO_TERM_COLOR", "never")
             .env("UNSPIN_E2E", "1")
-            // The copy is no repository, and the one around it is not meant.
-            .env(
-                "GIT_CEILING_DIRECTORIES",
-                self.tree.parent().unwrap_or(&self.tree),
-            )
-            .stdin(Stdio::null())
             .stderr(log.try_clone()?)
             .stdout(log)
             .status()
@@ -301,7 +268,7 @@ impl Copy {
 
     /// `killed` when the bug's test fails with it.
     fn kills(&self, bug: &Bug) -> anyhow::Result<&'static str> {
-        if let Err(error) = bug.plant(&self.tree) {
+        if let Err(error) = bug.plant(&self.tree.tree) {
             eprintln!("{}: {error}", bug.name);
             return Ok("broken");
         }
@@ -316,7 +283,7 @@ impl Copy {
             "killed"
         };
         for file in bug.files() {
-            let planted = self.tree.join(file);
+            let planted = self.tree.tree.join(file);
             fs::copy(self.root.join(file), &planted)?;
             touch(&planted);
         }
