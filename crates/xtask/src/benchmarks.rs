@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
-use crate::repository;
+use crate::{papers, repository};
 
 const FOLDER: &str = "benchmarks";
 const PAGE: &str = "docs/performance.md";
@@ -75,7 +75,8 @@ pub fn performance(root: &Path, check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the command of one measurement, and keeps its rows when it prints JSON; what it writes to standard error is shown.
+/// Runs the command of one measurement, and keeps its rows when it prints JSON; what it writes to standard error is shown. The
+/// pages that are made of rows are written anew.
 ///
 /// # Errors
 /// No such measurement (the message lists them), a command that fails.
@@ -122,6 +123,8 @@ pub fn repeat(root: &Path, what: &str) -> anyhow::Result<()> {
         &folder.join("benchmark.toml"),
         &repository::commit_but_for(root, &["benchmarks"])?,
     )?;
+    performance(root, false)?;
+    papers::write(root, false)?;
     eprintln!("{what}: rows.jsonl is new; look at the claims of benchmark.toml, then make docs");
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::tree_copy::{self, TreeCopy};
 /// How often each is measured.
 const RUNS: u32 = 3;
 
-/// What a maintainer changes: its name, a file, a line that is new each time (`@` becomes a number).
+/// What is changed: its name, a file, a line that is new each time (`@` becomes a number).
 const EDITS: [(&str, &str, &str); 4] = [
     (
         "a table of a command",
@@ -36,7 +36,7 @@ const EDITS: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// What he runs then: all crates are checked, or the program is built.
+/// What is run then: all crates are checked, or the program is built.
 const COMMANDS: [(&str, &[&str]); 2] = [
     ("cargo check", &["check", "--locked"]),
     (
