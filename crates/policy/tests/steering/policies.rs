@@ -213,6 +213,8 @@ fn a_vcpu_uses_locks_for_a_while_after_it_was_seen_to() {
         (Some(last_ns), last_ns, true),
         (Some(last_ns), last_ns + 199_999_999, true),
         (Some(last_ns), last_ns + 200_000_000, false),
+        (Some(last_ns), last_ns + 200_000_001, false),
+        (Some(last_ns), last_ns + 60_000_000_000, false),
         (Some(0), 100_000_000, true),
     ] {
         assert_eq!(uses_locks(lock_ns, now_ns), is, "{lock_ns:?} {now_ns}");

@@ -84,7 +84,8 @@ pub struct HostArguments {
     pub rivals: Vec<Rival>,
     /// Loads, apart by commas: wakeups (periodic tasks beside CPU hogs), naps (the same beside tasks that sleep and wake up),
     /// pipes (pairs that send a byte back and forth), calls (all called threads answer), weights (CPU hogs of three nice values),
-    /// affinity (CPU hogs that may run on one CPU only beside others); all when absent.
+    /// affinity (CPU hogs that may run on one CPU only beside others), requests (workers that are woken for each, as schbench),
+    /// messages (groups of senders and receivers, as hackbench), processes (short ones, as a build); all when absent.
     #[arg(long, value_name = "LOADS", value_delimiter = ',')]
     pub loads: Vec<host::Load>,
     /// Pairs of samples of each scheduler.

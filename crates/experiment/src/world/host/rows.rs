@@ -14,7 +14,8 @@ use crate::{
 
 row! {
     "host", ["bench host"];
-    /// A load under a scheduler. Latencies are how late a periodic task woke up, or how long a round trip or a call took.
+    /// A load under a scheduler. Latencies are how late a periodic task or a worker woke up, or how long a round trip, a call or a
+    /// process took.
     pub struct HostRow {
         /// What runs.
         load: &'static str = ("load", Text),
@@ -30,7 +31,7 @@ row! {
         throughput_ratio_to_kernel_low: Option<f64> = ("95 % from", Ratio),
         /// Its 95 % interval.
         throughput_ratio_to_kernel_high: Option<f64> = ("to", Ratio),
-        /// Median latency of all samples together; ns, null of CPU hogs.
+        /// Median latency of all samples together; ns, null of CPU hogs and messages.
         latency_median_ns: Option<u64> = ("latency, median", Nanoseconds),
         /// The latency that 99 % do not exceed; ns.
         latency_p99_ns: Option<u64> = ("p99", Nanoseconds),
