@@ -12,7 +12,7 @@ use clap::Parser;
 use commands::{
     Arguments, Command,
     bench::{self, args::Bench},
-    compare, completions, config, demo, doctor, explain, ground_truth, help,
+    canary, compare, completions, config, demo, doctor, explain, ground_truth, help,
     lab::{self, args::LabVerb},
     outcomes, paper, policy, preload, record, report,
     scenario::{self, args::ScenarioVerb},
@@ -78,6 +78,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Policy(verb) => policy::run(&verb).map(done),
         Command::Preload(arguments) => preload::run(&arguments),
         Command::Steer(arguments) => steer::run(&arguments),
+        Command::Canary(arguments) => canary::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Help(arguments) => help::run(&arguments).map(done),
         Command::Completions(arguments) => completions::run(&arguments).map(done),

@@ -236,6 +236,26 @@ fn a_host_that_cannot_be_measured_so() {
 }
 
 #[test]
+fn a_canary_that_would_show_nothing() {
+    for (words, says) in [
+        ("--pairs 1", "--pairs: 2 at least"),
+        ("--sample 1s", "--sample: 4 s at least"),
+        ("--probe-timeout 0s", "lets nothing run"),
+        ("--policy apple", "leave `apple` to `unspin steer`"),
+        ("--policy tune", "`unspin tune` does"),
+        ("--max-useful-loss 100", "above 0 and below 100"),
+        ("--max-sleeper-rise 1", "a factor above 1"),
+        (
+            "--report /nonexistent/report",
+            "--report /nonexistent/report: ",
+        ),
+    ] {
+        let line: Vec<&str> = ["canary"].into_iter().chain(words.split(' ')).collect();
+        unspin(&line).refused(2, &[says]);
+    }
+}
+
+#[test]
 fn a_dump_that_would_be_written_over_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let there = folder.path().join("there");

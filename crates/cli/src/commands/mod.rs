@@ -2,6 +2,7 @@
 //! The command line: every command, each with a room of its own: what it takes, what it runs, what it prints.
 
 pub(crate) mod bench;
+pub(crate) mod canary;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -29,20 +30,21 @@ pub(crate) mod vm;
 use clap::{Parser, Subcommand};
 
 use self::{
-    bench::args::Bench, compare::args::CompareArguments, completions::CompletionsArguments,
-    config::args::ConfigVerb, demo::args::DemoArguments, doctor::DoctorArguments,
-    explain::args::ExplainArguments, ground_truth::GroundTruthArguments, help::args::HelpArguments,
-    lab::args::LabVerb, outcomes::args::OutcomesArguments, paper::args::PaperArguments,
-    policy::args::PolicyVerb, preload::args::PreloadArguments, record::args::RecordArguments,
-    report::args::ReportArguments, scenario::args::ScenarioVerb, serve::args::ServeArguments,
-    steer::args::SteerArguments, testbed::args::Testbed, threshold::ThresholdArguments,
-    top::args::TopArguments, tune::args::TuneArguments, vm::args::VmVerb,
+    bench::args::Bench, canary::args::CanaryArguments, compare::args::CompareArguments,
+    completions::CompletionsArguments, config::args::ConfigVerb, demo::args::DemoArguments,
+    doctor::DoctorArguments, explain::args::ExplainArguments, ground_truth::GroundTruthArguments,
+    help::args::HelpArguments, lab::args::LabVerb, outcomes::args::OutcomesArguments,
+    paper::args::PaperArguments, policy::args::PolicyVerb, preload::args::PreloadArguments,
+    record::args::RecordArguments, report::args::ReportArguments, scenario::args::ScenarioVerb,
+    serve::args::ServeArguments, steer::args::SteerArguments, testbed::args::Testbed,
+    threshold::ThresholdArguments, top::args::TopArguments, tune::args::TuneArguments,
+    vm::args::VmVerb,
 };
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
 ///
 /// Exit status: 0 when the work was done, 1 when it failed, 2 for a wrong command line or scenario, that of the program for `unspin preload`, 3 when the kernel took its own
-/// scheduler back from `unspin steer`, 130 after Ctrl-C.
+/// scheduler back from `unspin steer`, 5 when `unspin canary` has found harm, 130 after Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(
     name = "unspin",
@@ -83,6 +85,8 @@ pub enum Command {
     Compare(CompareArguments),
     /// Put our scheduler and a policy in place of the host's own, until it ends.
     Steer(SteerArguments),
+    /// Try a policy on the VMs of this host against the kernel's own scheduler, give the host back when it harms, and keep what is good.
+    Canary(CanaryArguments),
     /// Leave the host's own scheduler, and give VMs' vCPUs slices under which they spin less, until it ends.
     Tune(TuneArguments),
     /// What decides while `unspin steer` runs.

@@ -166,6 +166,7 @@ fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
         Command::Record(arguments) => scenario_of(&arguments.command),
         Command::Steer(arguments) => scenario_of(&arguments.command),
         Command::Tune(arguments) => scenario_of(&arguments.command),
+        Command::Canary(arguments) => scenario_of(&arguments.command),
         Command::Serve(arguments) => scenario_of(&arguments.command),
         Command::Top(arguments) => scenario_of(&arguments.command),
         Command::Lab(LabVerb::Calibrate(arguments)) => match &arguments.like {
