@@ -47,20 +47,16 @@ impl Trial {
 
     /// Our scheduler has the host from now on. Err of [`SteerError::TakenBack`]: it had, and the kernel has taken its own back.
     pub(super) fn attach(&mut self) -> Result<Attached, SteerError> {
-        // The kernel's verifier takes a second and more: nobody is under it yet.
+        // The kernel's verifier takes a second and more for each: nobody is under ours yet.
+        let controller = match (self.chosen.auto, self.learned.take()) {
+            (true, None) => Some(AutoController::new(Vec::new(), AUTO_SEED)?),
+            (_, learned) => learned,
+        };
         let loaded = Steerer::load(&self.options)?;
         let since = Instant::now();
         let steerer = loaded.attach()?;
-        let auto = match self.chosen.auto {
-            false => None,
-            true => {
-                let controller = match self.learned.take() {
-                    Some(controller) => controller,
-                    None => AutoController::new(Vec::new(), AUTO_SEED)?,
-                };
-                Some(AutoSteering::start(controller, &steerer)?)
-            }
-        };
+        let auto = controller.map(|controller| AutoSteering::start(controller, &steerer));
+        let auto = auto.transpose()?;
         Ok(Attached {
             auto,
             steerer,
