@@ -15,7 +15,7 @@ fn main() {
             only: Some(check),
             ..with_a_window("CANARY_LONG")
         };
-        boot(check, one)
+        boot(check, one, check.starts_with("a_users_policy"))
     };
     let trials = names_of("CANARY_LONG").into_iter().map(alone).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();

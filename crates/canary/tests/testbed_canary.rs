@@ -11,6 +11,6 @@ use libtest_mimic::Arguments;
 
 fn main() {
     enter(&["CANARY"]);
-    let boot = boot("planted_harm_is_undone", with_a_window("CANARY"));
+    let boot = boot("planted_harm_is_undone", with_a_window("CANARY"), true);
     libtest_mimic::run(&Arguments::from_args(), vec![boot]).exit();
 }

@@ -141,8 +141,9 @@ impl<'a> Canary<'a> {
         }
         better(&measured);
         self.session.progress.say("keeps steering; Ctrl-C ends it");
+        let stop = self.change(true)?;
         let began = Instant::now();
-        let stop = match self.change(true)? {
+        let stop = match stop {
             None => self.pass(None, None)?,
             stop => stop,
         };

@@ -34,11 +34,14 @@ pub fn enter(boots: &[&str]) {
     host::child();
 }
 
-/// A test that boots the testbed and runs these checks there. Ignored unless UNSPIN_E2E=1.
-pub fn boot(name: impl Into<String>, checks: Checks) -> Trial {
+/// A test that boots the testbed, with the policies of users' own if they are wanted, and runs these checks there. Ignored unless
+/// UNSPIN_E2E=1.
+pub fn boot(name: impl Into<String>, checks: Checks, with_policies: bool) -> Trial {
     let change = move |options: &mut Options| {
         bring_a_shell(options);
-        bring_policies(options);
+        if with_policies {
+            bring_policies(options);
+        }
         options.time_limit = Duration::from_secs(3600);
     };
     let boot = Trial::test(name, move || {
