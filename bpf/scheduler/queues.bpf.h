@@ -24,21 +24,29 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 	__scx_bpf_dsq_insert_vtime(p, &args);
 }
 
-/* Whether the task, placed, runs there at once. */
-static __always_inline bool preempts(const struct task_context *task, u32 cpu, u64 now_ns)
+/* preempts() of a task at that position. Not inlined, as clock_of(). */
+__attribute__((noinline)) int preempts_at(u32 cpu, u64 position_ns, u64 weight, u64 burst_ns, u64 now_ns)
 {
 	struct cpu_context *there = cpu_of(cpu);
-	u64 weight, runner_ns;
+	u64 runner_weight, ran_ns = 0;
 
 	if (!there)
 		return false;
-	weight = there->runner_weight;
-	if (!weight)
+	runner_weight = there->runner_weight;
+	if (!runner_weight)
 		return false;
-	runner_ns = there->runner_ns;
 	if (unspin_before(there->runner_since_ns, now_ns))
-		runner_ns += unspin_weighted(weight, now_ns - there->runner_since_ns);
-	return unspin_wakeup_preempts(position_of(task), task->effective, task->burst_ns, runner_ns);
+		ran_ns = now_ns - there->runner_since_ns;
+	if (unspin_is_protected(there->runs.vm != 0, ran_ns))
+		return false;
+	return unspin_wakeup_preempts(position_ns, weight, burst_ns,
+				      there->runner_ns + unspin_weighted(runner_weight, ran_ns));
+}
+
+/* Whether the task, placed, runs there at once. */
+static __always_inline bool preempts(const struct task_context *task, u32 cpu, u64 now_ns)
+{
+	return preempts_at(cpu, position_of(task), task->effective, task->burst_ns, now_ns);
 }
 
 /* The same of a task of a shared queue, which may run on every CPU that serves that, and is compared with others there. */

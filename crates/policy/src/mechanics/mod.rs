@@ -29,7 +29,7 @@ pub use virtual_time::{
     QueueClock, TICK_NS, align_ns, before, charged_vtime_ns, moved_vtime_ns, placed_vtime_ns,
     shared_is_first,
 };
-pub use wakeup::{expected_burst_ns, lag_ns, wakeup_preempts, woken_vtime_ns};
+pub use wakeup::{expected_burst_ns, is_protected, lag_ns, wakeup_preempts, woken_vtime_ns};
 pub use weights::{
     DEEPEST_GROUP, GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight, weight_of_cgroup,
     weight_of_nice,

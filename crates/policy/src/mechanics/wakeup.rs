@@ -35,3 +35,9 @@ pub fn wakeup_preempts(position_ns: u64, weight: Weight, burst_ns: u64, runner_n
     // SAFETY: as above.
     unsafe { raw::unspin_wakeup_preempts(position_ns, weight.raw(), burst_ns, runner_ns) }
 }
+
+/// Whether a task that has had its CPU for `ran_ns` goes on, whoever wakes up; `vcpu`: it is one.
+pub fn is_protected(vcpu: bool, ran_ns: u64) -> bool {
+    // SAFETY: as above.
+    unsafe { raw::unspin_is_protected(vcpu, ran_ns) }
+}

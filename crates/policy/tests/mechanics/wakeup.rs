@@ -4,8 +4,8 @@
 use super::MS;
 use proptest::prelude::*;
 use unspin_policy::mechanics::{
-    NICE_0_WEIGHT, Weight, before, expected_burst_ns, lag_ns, placed_vtime_ns, wakeup_preempts,
-    woken_vtime_ns,
+    NICE_0_WEIGHT, Weight, before, expected_burst_ns, is_protected, lag_ns, placed_vtime_ns,
+    wakeup_preempts, woken_vtime_ns,
 };
 
 const SLICE_NS: u64 = 3 * MS;
@@ -107,6 +107,16 @@ fn a_short_run_preempts_at_once_a_long_one_when_the_runner_is_a_slice_ahead() {
         MS / 10,
         CLOCK_NS
     ));
+}
+
+/// A task of the host, and a vCPU.
+#[test]
+fn a_task_of_the_host_goes_on_for_a_tenth_of_a_millisecond() {
+    assert_eq!(
+        [0, 99_999, 100_000].map(|ran_ns| is_protected(false, ran_ns)),
+        [true, true, false]
+    );
+    assert!(!is_protected(true, 0));
 }
 
 /// A task that sleeps and wakes up beside one that never sleeps gets at most half of the CPU, and a slice.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks that sleep and wake up: the caller of `policy/mechanics/wakeup.h`, as bpf/scheduler/queues.bpf.h is.
 
-use unspin_policy::mechanics::{expected_burst_ns, lag_ns, wakeup_preempts};
+use unspin_policy::mechanics::{expected_burst_ns, is_protected, lag_ns, wakeup_preempts};
 
 use super::Steer;
 use crate::ids::{Cpu, Task};
@@ -45,10 +45,12 @@ impl Steer {
         let Some(runner) = runner.filter(|_| here.borrower.is_none() && !here.granted) else {
             return false;
         };
-        let ran_ns = self
-            .flat_weight(runner)
-            .weighted_ns(now_ns.saturating_sub(here.since_ns));
-        let runner_ns = self.position_ns(runner).wrapping_add(ran_ns);
+        let ran_ns = now_ns.saturating_sub(here.since_ns);
+        if is_protected(self.tasks[runner.index()].vcpu, ran_ns) {
+            return false;
+        }
+        let come_ns = self.flat_weight(runner).weighted_ns(ran_ns);
+        let runner_ns = self.position_ns(runner).wrapping_add(come_ns);
         wakeup_preempts(
             self.position_ns(woken),
             self.flat_weight(woken),
@@ -108,6 +110,15 @@ mod tests {
         assert_eq!(steer.pick_next(23 * MS, Cpu(0)), Some(Task(0)));
     }
 
+    /// The runner, no vCPU, began at 22 ms.
+    #[test]
+    fn nobody_is_preempted_who_has_run_for_less_than_a_tenth_of_a_millisecond() {
+        let mut steer = one_sleeps_beside_two(1);
+        steer.enqueue(22 * MS, Task(0), Cpu(0), Enqueue::Wakeup);
+        assert!(!steer.wakeup_preempts(22 * MS + 99_999, Cpu(0), Task(0)));
+        assert!(steer.wakeup_preempts(22 * MS + 100_000, Cpu(0), Task(0)));
+    }
+
     #[test]
     fn one_that_computes_waits_for_the_end_of_a_slice() {
         let mut steer = one_sleeps_beside_two(1);
@@ -131,10 +142,10 @@ mod tests {
         let mut steer = one_sleeps_beside_two(2);
         let other = steer.add_task(Group(0), NICE_0_WEIGHT, Allowed::All, None);
         steer.tasks[other.index()].burst_ns = 0;
-        steer.enqueue(22 * MS, other, Cpu(1), Enqueue::Wakeup);
-        assert_eq!(steer.pick_next(22 * MS, Cpu(1)), Some(other));
-        steer.enqueue(22 * MS, Task(0), Cpu(1), Enqueue::Wakeup);
-        assert!(!steer.wakeup_preempts(22 * MS, Cpu(1), Task(0)));
+        steer.enqueue(23 * MS, other, Cpu(1), Enqueue::Wakeup);
+        assert_eq!(steer.pick_next(23 * MS, Cpu(1)), Some(other));
+        steer.enqueue(23 * MS, Task(0), Cpu(1), Enqueue::Wakeup);
+        assert!(!steer.wakeup_preempts(23 * MS, Cpu(1), Task(0)));
         assert_eq!(steer.take_kick(), Some(Cpu(0)));
         assert_eq!(steer.take_kick(), None);
     }
