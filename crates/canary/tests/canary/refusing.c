@@ -4,7 +4,8 @@
  */
 #include <unspin/policy/contract.h>
 
-UNSPIN_PURE struct unspin_decision refusing_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state)
+UNSPIN_PURE struct unspin_decision refusing_on_yield(const struct unspin_facts *facts,
+						     struct unspin_policy_state *state)
 {
 	return unspin_decide(UNSPIN_REFUSE, 0);
 }
