@@ -24,29 +24,27 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 	__scx_bpf_dsq_insert_vtime(p, &args);
 }
 
-/* preempts() of a task at that position. Not inlined, as clock_of(). */
-__attribute__((noinline)) int preempts_at(u32 cpu, u64 position_ns, u64 weight, u64 burst_ns, u64 now_ns)
+/*
+ * Whether the task, placed, runs there at once; `protects`: not before a task of the host that runs there has had its time. Returns 1 or 0.
+ * Not inlined, as clock_of().
+ */
+__attribute__((noinline)) int preempts(const struct task_context *task __arg_nonnull, u32 cpu, u64 now_ns,
+				       bool protects)
 {
 	struct cpu_context *there = cpu_of(cpu);
-	u64 runner_weight, ran_ns = 0;
+	u64 weight, ran_ns = 0;
 
 	if (!there)
-		return false;
-	runner_weight = there->runner_weight;
-	if (!runner_weight)
-		return false;
+		return 0;
+	weight = there->runner_weight;
+	if (!weight)
+		return 0;
 	if (unspin_before(there->runner_since_ns, now_ns))
 		ran_ns = now_ns - there->runner_since_ns;
-	if (unspin_is_protected(there->runs.vm != 0, ran_ns))
-		return false;
-	return unspin_wakeup_preempts(position_ns, weight, burst_ns,
-				      there->runner_ns + unspin_weighted(runner_weight, ran_ns));
-}
-
-/* Whether the task, placed, runs there at once. */
-static __always_inline bool preempts(const struct task_context *task, u32 cpu, u64 now_ns)
-{
-	return preempts_at(cpu, position_of(task), task->effective, task->burst_ns, now_ns);
+	if (protects && unspin_is_protected(there->runs.vm != 0, ran_ns))
+		return 0;
+	return unspin_wakeup_preempts(position_of(task), task->effective, task->burst_ns,
+				      there->runner_ns + unspin_weighted(weight, ran_ns));
 }
 
 /* The same of a task of a shared queue, which may run on every CPU that serves that, and is compared with others there. */
@@ -55,7 +53,7 @@ static __always_inline bool preempts_anywhere(const struct task_context *task, u
 	struct cpu_context *there = cpu_of(cpu);
 
 	return there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline &&
-	       shared_queue_of(there) == task->home && preempts(task, cpu, now_ns);
+	       shared_queue_of(there) == task->home && preempts(task, cpu, now_ns, true);
 }
 
 /*
@@ -88,7 +86,7 @@ static __always_inline bool runs_at_once(struct task_struct *p, struct task_cont
 {
 	struct task_struct *first;
 
-	if (!preempts(task, cpu, bpf_ktime_get_ns()))
+	if (!preempts(task, cpu, bpf_ktime_get_ns(), true))
 		return false;
 	first = scx_bpf_dsq_peek(queue);
 	if (first && unspin_before(scheduled(first)->scx.dsq_vtime, task->vtime_ns))
@@ -252,7 +250,7 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1) {
 		place_task(task, cpu, enq_flags & SCX_ENQ_WAKEUP);
 		if (!unspin_before(clock_of(cpu), task->vtime_ns)) {
-			if (preempts(task, cpu, bpf_ktime_get_ns()))
+			if (preempts(task, cpu, bpf_ktime_get_ns(), false))
 				enq_flags |= SCX_ENQ_PREEMPT;
 			task->queue = NO_QUEUE;
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);

@@ -19,9 +19,9 @@ use super::{Running, tasks::PERIODIC_WORK};
 
 /// What whoever is called does before it answers.
 const ANSWER_WORK: Duration = Duration::from_micros(20);
-/// What a worker does for a request.
+/// What a worker does for a request: less than a slice. Ours.
 const REQUEST_WORK: Duration = Duration::from_millis(1);
-/// CPUs whose workers get their requests from one thread.
+/// CPUs whose workers get their requests from one thread. Ours.
 const CPUS_OF_A_GIVER: usize = 4;
 /// Threads that send, and as many that receive, in a group of the load `messages`, and the bytes of a message: hackbench has
 /// 20 and 100 (rt-tests, hackbench.c); fewer threads, so that groups are as many as half the CPUs.
