@@ -23,6 +23,11 @@ const PROBE_GROUP: usize = 2;
 /// docs/known-issues.md) that leaves two of the five seconds.
 pub(crate) const SETTLED_AFTER: Duration = Duration::from_secs(1);
 
+/// So long after an attach `auto` tries its sets: three beside the first one, each in at most 12 pairs of two epochs of 250 ms
+/// (UNSPIN_TRIAL_PAIRS, UNSPIN_AUTO_EPOCH_NS), 18 s, and some. A set that is tried may do less than the kernel's scheduler for as
+/// long: what VMs do meanwhile is left out, and only delays, the probe's failure and the kernel's own watchdog are harm.
+pub(crate) const AUTO_LEARNS_FOR: Duration = Duration::from_secs(20);
+
 /// Useful time as a share of the time in which vCPUs wanted to run: below this it is nothing. One vCPU in a thousand.
 const USEFUL_FLOOR: f64 = 1e-3;
 /// Shorter delays are as good as none, ns: what a switch takes.
@@ -108,6 +113,11 @@ pub enum Guard {
 }
 
 impl Guard {
+    /// Whether it judges how late somebody gets a CPU: that is bounded under every policy.
+    pub(crate) fn is_delay(self) -> bool {
+        matches!(self, Guard::RunDelay | Guard::SleeperDelay)
+    }
+
     /// One word, as in JSON.
     pub fn name(self) -> &'static str {
         match self {

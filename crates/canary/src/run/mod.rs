@@ -13,7 +13,9 @@ use unspin_experiment::{Column, Columns, Session, Steered, Step, Work, steps};
 
 use crate::{
     Error, ProbeCommand,
-    guard::{self, Guard, Harm, Judged, Key, Limits, SETTLED_AFTER, WINDOW, Watch},
+    guard::{
+        self, AUTO_LEARNS_FOR, Guard, Harm, Judged, Key, Limits, SETTLED_AFTER, WINDOW, Watch,
+    },
     measured::{Measured, Outcome},
     phase::Phase,
     probe::Prober,
@@ -183,7 +185,7 @@ impl<'a> Canary<'a> {
         for step in steps(self.request.pairs as usize, columns) {
             let stop = match step {
                 Step::Steer(to) => self.change(to != Steered::Not)?,
-                Step::Discard => self.pass(Some(self.request.discard), None)?,
+                Step::Discard => self.pass(Some(self.discard()), None)?,
                 Step::Measure(column, pair) => self.phase(column != Column::Stock, pair)?,
                 // The VMs are the host's own.
                 Step::Load(_) | Step::Start(..) | Step::Explain | Step::Stop => None,
@@ -193,6 +195,23 @@ impl<'a> Canary<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// What is left out after a change: of `auto` that it learns.
+    fn discard(&self) -> Duration {
+        let learns_for = match &self.attached {
+            Some(attached) => self.learns_for().saturating_sub(attached.since.elapsed()),
+            None => Duration::ZERO,
+        };
+        self.request.discard.max(learns_for)
+    }
+
+    /// How long after an attach VMs may do less.
+    fn learns_for(&self) -> Duration {
+        match self.request.chosen.auto {
+            true => AUTO_LEARNS_FOR,
+            false => Duration::ZERO,
+        }
     }
 
     /// Another scheduler, or the same if it has the host already.
@@ -336,6 +355,7 @@ impl<'a> Canary<'a> {
         values: &[f64],
         failure: Option<String>,
     ) -> Result<Option<Harm>, Error> {
+        let learns_for = self.learns_for();
         let Some(attached) = &mut self.attached else {
             return failure.map_or(Ok(None), |says| Err(Error::Probe(says)));
         };
@@ -353,7 +373,9 @@ impl<'a> Canary<'a> {
                     vm: None,
                 };
                 let values = values.iter().map(|value| (probe, *value));
+                let learns = since.elapsed() < learns_for;
                 let seen = guard::figures(window).into_iter().chain(values);
+                let seen = seen.filter(|(key, _)| !learns || key.guard.is_delay());
                 let harm = self.watch.steered(seen);
                 harm.map(|(key, judged)| of_figures(key, judged, since.elapsed()))
             }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use unspin_canary::{Error, Measured, Outcome, Request};
+use unspin_experiment::{Progress, Session};
 use unspin_testbed::check;
 
 use super::host::{Vms, is_steered, probed, request, run};
@@ -91,24 +92,45 @@ fn vms_that_never_wait_see_no_difference() {
     assert!(!is_steered());
 }
 
+/// Interrupts a second after a phase of that name has begun.
+struct Interrupter {
+    phase: &'static str,
+    interrupt: Arc<AtomicBool>,
+    said: AtomicBool,
+}
+
+impl Progress for Interrupter {
+    fn say(&self, what: &str) {
+        if !what.contains(self.phase) || self.said.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let interrupt = Arc::clone(&self.interrupt);
+        thread::spawn(move || {
+            thread::sleep(Duration::from_secs(1));
+            interrupt.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
 check!(CANARY_LONG: an_interrupt_in_any_phase_leaves_the_kernels_scheduler);
 fn an_interrupt_in_any_phase_leaves_the_kernels_scheduler() {
     let _vms = Vms::start(2, 4, "telling-ticket");
-    for (after_ms, phases) in [(2_500, 1), (8_500, 2)] {
-        let interrupt = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&interrupt);
-        let interrupter = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(after_ms));
-            flag.store(true, Ordering::Relaxed);
-            is_steered()
-        });
-        let measured = run(request("loan,kernel-exit"), &interrupt, &mut |_| ());
+    for (phase, phases) in [("pair 1 of 2, the kernel's", 1), ("pair 1 of 2, policy", 2)] {
+        let progress = Interrupter {
+            phase,
+            interrupt: Arc::default(),
+            said: AtomicBool::new(false),
+        };
+        let session = Session {
+            progress: &progress,
+            interrupt: Arc::clone(&progress.interrupt),
+        };
+        let measured = unspin_canary::run(request("loan,kernel-exit"), &session, &mut |_| ());
         let measured = measured.unwrap_or_else(|error| panic!("{error}"));
-        let steered = interrupter.join().expect("it does not panic");
-        println!("  {} (steered then: {steered})", says(&measured));
+        println!("  {phase}: {}", says(&measured));
         assert_eq!(measured.outcome, Outcome::Interrupted);
-        assert!(measured.phases.len() <= phases && !is_steered());
-        assert!(!measured.phases.is_empty());
+        assert_eq!(measured.phases.len(), phases);
+        assert!(!is_steered());
     }
 }
 

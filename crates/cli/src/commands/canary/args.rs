@@ -21,7 +21,8 @@ pub struct CanaryArguments {
     /// How long a phase is measured; 4s at least.
     #[arg(long, value_name = "TIME", value_parser = parse_limit, default_value = "10s")]
     pub sample: Duration,
-    /// What is left out after each change. Guards look from 1 s after a change on, whatever is left out.
+    /// What is left out after each change; with `auto` 20s at least, in which it tries its sets. Guards look from 1 s after a change on,
+    /// with `auto` until then at delays alone.
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "1s")]
     pub discard: Duration,
     /// A measure of your own, for `sh -c`, run again and again in every phase: it prints one number, of which more is better. A status
