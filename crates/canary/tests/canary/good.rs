@@ -16,8 +16,8 @@ use unspin_testbed::check;
 
 use super::host::{Vms, is_steered, probed, request, run};
 
-fn says(measured: &Measured) -> String {
-    unspin_canary::outcome(measured, "the policy").join("\n")
+fn says(measured: &Measured, policy: &str) -> String {
+    unspin_canary::outcome(measured, policy).join("\n")
 }
 
 check!(CANARY_LONG: a_good_policy_is_kept_until_the_interrupt);
@@ -49,7 +49,7 @@ fn a_good_policy_is_kept_until_the_interrupt() {
         }));
     });
     let measured = measured.unwrap_or_else(|error| panic!("{error}"));
-    println!("  {}", says(&measured));
+    println!("  {}", says(&measured, "loan,kernel-exit"));
     let steered = interrupter.expect("it was good").join();
     assert!(steered.expect("it does not panic"), "nothing was kept");
     assert_eq!((told, &measured.outcome), (1, &Outcome::Better));
@@ -75,7 +75,7 @@ fn auto_is_no_harm_and_is_kept() {
     };
     let measured = run(request, &Arc::default(), &mut |_| ());
     let measured = measured.unwrap_or_else(|error| panic!("{error}"));
-    println!("  {}", says(&measured));
+    println!("  {}", says(&measured, "auto"));
     assert_eq!(measured.outcome, Outcome::Better);
     assert_eq!(measured.kept, None);
     assert!(!is_steered());
@@ -87,7 +87,7 @@ fn vms_that_never_wait_see_no_difference() {
     let _vms = Vms::start(1, 1, "ticket");
     let measured = run(request("loan,kernel-exit"), &Arc::default(), &mut |_| ());
     let measured = measured.unwrap_or_else(|error| panic!("{error}"));
-    println!("  {}", says(&measured));
+    println!("  {}", says(&measured, "loan,kernel-exit"));
     assert_eq!(measured.outcome, Outcome::NoDifference);
     assert!(!is_steered());
 }
@@ -127,7 +127,7 @@ fn an_interrupt_in_any_phase_leaves_the_kernels_scheduler() {
         };
         let measured = unspin_canary::run(request("loan,kernel-exit"), &session, &mut |_| ());
         let measured = measured.unwrap_or_else(|error| panic!("{error}"));
-        println!("  {phase}: {}", says(&measured));
+        println!("  {phase}: {}", says(&measured, "loan,kernel-exit"));
         assert_eq!(measured.outcome, Outcome::Interrupted);
         assert_eq!(measured.phases.len(), phases);
         assert!(!is_steered());
@@ -148,7 +148,7 @@ fn vms_come_and_go_meanwhile() {
     let measured = run(request("loan,kernel-exit"), &Arc::default(), &mut |_| ());
     let measured = measured.unwrap_or_else(|error| panic!("{error}"));
     others.join().expect("it does not panic");
-    println!("  {}", says(&measured));
+    println!("  {}", says(&measured, "loan,kernel-exit"));
     assert!(
         !matches!(measured.outcome, Outcome::Harm(_)),
         "{:?}",
