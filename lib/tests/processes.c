@@ -164,11 +164,20 @@ static int still_sleeps(union any *lock)
 	return !slept;
 }
 
+/* Forks; the caller's number is above those of the crowd, so that the child's first threads get numbers of the crowd. */
+static void *fork_above_the_crowd(void *lock)
+{
+	kind->lock(lock);
+	kind->unlock(lock);
+	return in_child(still_sleeps, lock, 5000 * MS) == 0 ? 0 : lock;
+}
+
 const char *observe_seats(void)
 {
 	union any *lock = new_lock();
-	pthread_t crowd[CROWD];
+	pthread_t crowd[CROWD], above;
 	const char *seen = "given back";
+	void *lost;
 
 	for (int i = 0; i < CROWD; i++) {
 		if (pthread_create(&crowd[i], 0, be_there, lock))
@@ -180,6 +189,10 @@ const char *observe_seats(void)
 		seen = "not needed";
 	if (in_child(still_sleeps, lock, 5000 * MS) != 0)
 		seen = "lost at fork";
+	if (pthread_create(&above, 0, fork_above_the_crowd, lock) || pthread_join(above, &lost))
+		fail("pthread_create");
+	if (lost)
+		seen = "lost at a fork by a thread with a higher number";
 	atomic_store(&crowd_may_go, 1);
 	for (int i = 0; i < CROWD; i++)
 		pthread_join(crowd[i], 0);
