@@ -22,12 +22,12 @@ const EDITS: [(&str, &str, &str); 4] = [
     (
         "a rule of the policies",
         "policy/steering/slice.h",
-        "#define UNSPIN_REBUILD @\n",
+        "#define UNSPIN_REBUILD_POLICY @\n",
     ),
     (
         "a part of the scheduler",
         "bpf/scheduler/queues.bpf.h",
-        "#define UNSPIN_REBUILD @\n",
+        "#define UNSPIN_REBUILD_SCHEDULER @\n",
     ),
     (
         "the lab's engine",
