@@ -26,6 +26,7 @@
 #include "model/lag_credit.h"
 #include "mechanics/bandwidth.h"
 #include "mechanics/buddy.h"
+#include "mechanics/crowd.h"
 #include "mechanics/domains.h"
 #include "mechanics/gang.h"
 #include "mechanics/order.h"

@@ -5,7 +5,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_QUEUES_H
 #define UNSPIN_BPF_SCHEDULER_QUEUES_H
 
-#include "slices.bpf.h"
+#include "crowd.bpf.h"
 #include "throttle.bpf.h"
 
 static __always_inline void insert(struct task_struct *p, struct task_context *task, u32 queue, u64 enq_flags)
@@ -21,6 +21,8 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 	task->placed = 0;
 	args.vtime = task->vtime_ns;
 	task->queue = queue;
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		note_share(p, task);
 	__scx_bpf_dsq_insert_vtime(p, &args);
 }
 

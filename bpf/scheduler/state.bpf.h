@@ -10,6 +10,7 @@
 #include "../../abi/guest/pv_page.h"
 #include "../../abi/bpf/scheduler.h"
 #include "../../policy/classify/spin_samples.h"
+#include "../../policy/mechanics/crowd.h"
 #include "../../policy/mechanics/gang.h"
 #include "../../policy/mechanics/slice.h"
 #include "../../policy/mechanics/starvation_bound.h"
@@ -125,6 +126,15 @@ struct {
 	__type(value, struct task_context);
 } tasks SEC(".maps");
 
+/* Tasks of a CPU that are noted; those beyond wait as all others do. A power of two. */
+#define UNSPIN_NOTES_MAX 32u
+
+/* A task with short runs that waits in a crowd (crowd.bpf.h). */
+struct note_of_share {
+	u64 due_ns; /* what its CPU has served when it goes first */
+	u32 thread;
+};
+
 /* One CPU; used by that CPU with interrupts off, but for flags and online. */
 struct cpu_context {
 	struct bpf_timer timer; /* ends loans and grants */
@@ -141,6 +151,10 @@ struct cpu_context {
 	u64 runner_ns;	     /* its position */
 	u64 runner_since_ns; /* when it was there */
 	u64 runner_weight;   /* effective; 0: it is not preempted by a wake-up */
+	u64 served_ns;	     /* virtual time that tasks had here */
+	struct unspin_fair_clock fair;
+	u32 notes;
+	struct note_of_share note[UNSPIN_NOTES_MAX]; /* in no order; so many are valid */
 	struct unspin_clock_rate rate;
 	u64 slice_timer_ns;    /* when the timer of slice_timers fires; 0: it is not armed */
 	u32 slice_timer_ready; /* that is made */

@@ -119,9 +119,11 @@ static __always_inline void place_task(struct task_context *task, u32 queue, boo
  */
 __attribute__((noinline)) u64 charged_vtime(u64 vtime_ns, u64 weight, u64 ran_ns, u32 queue)
 {
-	struct cpu_context *there = cpu_of(queue);
+	struct cpu_context *there = cpu_of(queue), *here = cpu_of(bpf_get_smp_processor_id());
 	u64 clock_ns = there ? there->now_ns : shared_clock(queue);
 
+	if (here)
+		here->served_ns += unspin_weighted(weight, ran_ns);
 	if (there)
 		there->standing_ns += unspin_weighted(weight, ran_ns);
 	return unspin_charge_vtime(vtime_ns, weight, ran_ns, clock_ns - domain_lag(), options.slice_ns);

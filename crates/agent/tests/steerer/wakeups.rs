@@ -73,6 +73,54 @@ pub fn one_that_sleeps_runs_when_it_wakes_up() {
     still_there(&steerer);
 }
 
+/// Threads that are woken together, and how often, by what they do then.
+const CROWD: usize = 512;
+const CROWDS: u32 = 3;
+const CROWD_PERIOD: Duration = Duration::from_millis(600);
+const CROWD_WORK: Duration = Duration::from_millis(1);
+
+/// All sleep up to the same instants.
+fn crowd() -> Vec<std::thread::JoinHandle<()>> {
+    let begin = Instant::now();
+    let member = move || {
+        for time in 1..=CROWDS {
+            std::thread::sleep(
+                (begin + CROWD_PERIOD * time).saturating_duration_since(Instant::now()),
+            );
+            let until = charged() + CROWD_WORK;
+            while charged() < until {}
+        }
+    };
+    let one = |_| {
+        std::thread::Builder::new()
+            .stack_size(64 << 10)
+            .spawn(member)
+    };
+    let all: Result<Vec<_>, _> = (0..CROWD).map(one).collect();
+    all.expect("threads")
+}
+
+check!(STEERER: one_that_sleeps_has_its_share_beside_a_crowd);
+/// Without its share in parts it waited until all had run: 276 ms, as with the kernel's own scheduler (270).
+pub fn one_that_sleeps_has_its_share_beside_a_crowd() {
+    let steerer = steer("refuse-yields", |_| ());
+    let before = counter(&steerer, "shares_in_crowds");
+    let crowd = crowd();
+    let late = lateness((CROWD_PERIOD * CROWDS).as_millis() as usize / 2 - SEEN);
+    for member in crowd {
+        member.join().expect("it only computes");
+    }
+    let shares = counter(&steerer, "shares_in_crowds") - before;
+    let longest = late.last().expect("it slept");
+    println!(
+        "  late by {longest:?} at most in {} sleeps, {shares} shares",
+        late.len()
+    );
+    assert!(*longest < Duration::from_millis(100), "{longest:?}");
+    assert!(shares > 0);
+    still_there(&steerer);
+}
+
 check!(STEERER: a_slice_ends_on_time);
 /// Two hogs on one CPU change places every 1.4 ms, the kernel's base slice on two CPUs, and not at ticks of 4 ms; also on a CPU
 /// that was off meanwhile, with its timer.

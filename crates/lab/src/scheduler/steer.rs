@@ -15,6 +15,7 @@
 //! isolated pCPUs.
 
 mod callbacks;
+mod crowd;
 mod gang;
 mod queues;
 mod starvation_bound;
@@ -24,9 +25,11 @@ mod yield_buddy;
 
 use std::collections::BTreeSet;
 
-use unspin_policy::mechanics::{ClockRate, GroupWeight, QueueClock, Weight, slice_left_ns};
+use unspin_policy::mechanics::{
+    ClockRate, FairClock, GroupWeight, QueueClock, Weight, slice_left_ns,
+};
 
-use self::{gang::Call, yield_buddy::YieldBuddy};
+use self::{crowd::Note, gang::Call, yield_buddy::YieldBuddy};
 use super::Allowed;
 use crate::{
     ids::{Cpu, Group, Task},
@@ -102,6 +105,9 @@ struct Here {
     /// The position of the last task that was first here, and its rate.
     front_ns: u64,
     rate: ClockRate,
+    /// Virtual time that tasks had here, and how far a fair share of that has come.
+    served_ns: u64,
+    fair: FairClock,
     /// Whether a task that waits here is too far ahead: check again.
     behind: bool,
 }
@@ -120,6 +126,8 @@ pub struct Steer {
     slice_ns: u64,
     shared_clock: QueueClock,
     shared_rate: ClockRate,
+    /// Tasks with short runs that wait in a crowd, by pCPU.
+    notes: Vec<Vec<Note>>,
     clocks: Vec<QueueClock>,
     tasks: Vec<Entity>,
     groups: Vec<GroupState>,
@@ -138,6 +146,7 @@ impl Steer {
             topology,
             slice_ns: slice_ns.max(1),
             shared_clock: QueueClock::default(),
+            notes: vec![Vec::new(); cpus],
             shared_rate: ClockRate::default(),
             clocks: vec![QueueClock::default(); cpus],
             tasks: Vec::new(),

@@ -5,6 +5,7 @@
 //! Virtual times wrap around and are compared by [`before`]; `slice_ns` is always the kernel's base slice.
 
 mod bandwidth;
+mod crowd;
 mod domains;
 mod gang;
 mod order;
@@ -18,6 +19,7 @@ pub use bandwidth::{
     Bandwidth, LEAST_THROTTLED_SLICE_NS, LONGEST_THROTTLED_NS, slice_in_quota_ns, throttle_ends_ns,
     throttled_too_long,
 };
+pub use crowd::{CROWD, FairClock, is_short};
 pub use domains::{DOMAIN_CPUS_MAX, Standing, own_standing, takes_again};
 pub use gang::{BuddyOutcome, BuddyPlaces, GangPlace, called_until_ns, is_called};
 pub use order::{OrderPlace, OrderQueue, order_facts};

@@ -3,6 +3,7 @@
 
 mod bandwidth;
 mod buddy_and_gang;
+mod crowd;
 mod domains;
 mod order;
 mod shares;

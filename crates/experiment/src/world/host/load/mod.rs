@@ -48,11 +48,13 @@ pub enum Load {
     Messages,
     /// Two threads for each CPU that start one short process after another.
     Processes,
+    /// Short periodic tasks, one for two CPUs, beside 256 threads for each CPU that are woken together.
+    Crowd,
 }
 
 impl Load {
     /// All, in order.
-    pub const ALL: [Load; 9] = [
+    pub const ALL: [Load; 10] = [
         Load::Wakeups,
         Load::Naps,
         Load::Pipes,
@@ -62,6 +64,7 @@ impl Load {
         Load::Requests,
         Load::Messages,
         Load::Processes,
+        Load::Crowd,
     ];
 
     /// Its word on the command line.
@@ -76,6 +79,7 @@ impl Load {
             Load::Requests => "requests",
             Load::Messages => "messages",
             Load::Processes => "processes",
+            Load::Crowd => "crowd",
         }
     }
 }
@@ -161,12 +165,12 @@ impl Running {
         match load {
             Load::Wakeups => {
                 running.hogs(3 * cpus)?;
-                running.periodic(cpus.div_ceil(2))?;
+                running.periodic(cpus.div_ceil(2), tasks::IO)?;
             }
             Load::Naps => {
                 running.hogs(2 * cpus)?;
                 running.naps(6 * cpus, seed)?;
-                running.periodic(cpus.div_ceil(2))?;
+                running.periodic(cpus.div_ceil(2), tasks::IO)?;
             }
             Load::Pipes => (0..2 * cpus).try_for_each(|_| running.pair())?,
             Load::Calls => {
@@ -185,6 +189,10 @@ impl Running {
             Load::Requests => running.requests(cpus, 2 * cpus)?,
             Load::Messages => running.messages(cpus.div_ceil(2))?,
             Load::Processes => running.processes(2 * cpus)?,
+            Load::Crowd => {
+                running.crowd(tasks::CROWD_OF_A_CPU * cpus)?;
+                running.periodic(cpus.div_ceil(2), tasks::TIMER)?;
+            }
         }
         Ok(running)
     }

@@ -13,9 +13,30 @@ use super::{
     spin::{exact_timers, place_this_thread},
 };
 
-/// A periodic task's period, and what it does in each: as a VM's I/O thread that serves 500 requests a second.
-const PERIOD: Duration = Duration::from_millis(2);
+/// A periodic task: its period, and what it does in each.
+#[derive(Clone, Copy)]
+pub(super) struct Periodic {
+    period: Duration,
+    work: Duration,
+}
+
 pub(super) const PERIODIC_WORK: Duration = Duration::from_micros(100);
+/// As a VM's I/O thread that serves 500 requests a second.
+pub(super) const IO: Periodic = Periodic {
+    period: Duration::from_millis(2),
+    work: PERIODIC_WORK,
+};
+/// As a thread that only sees to timers.
+pub(super) const TIMER: Periodic = Periodic {
+    period: Duration::from_millis(1),
+    work: Duration::from_micros(20),
+};
+/// Threads that are woken together, each for less than a slice. With 512 on two CPUs a sleeper of stress-ng waited for 0.6 s.
+pub(super) const CROWD_OF_A_CPU: usize = 256;
+const CROWD: Periodic = Periodic {
+    period: Duration::from_millis(600),
+    work: Duration::from_millis(1),
+};
 /// What a task that naps does between two naps, and the mean of these.
 const NAP_WORK: Duration = Duration::from_micros(200);
 const NAP: Duration = Duration::from_millis(1);
@@ -64,18 +85,36 @@ impl Running {
     }
 
     /// Tasks that work a little in each period, and say how late they woke up for it.
-    pub(super) fn periodic(&mut self, count: usize) -> anyhow::Result<()> {
+    pub(super) fn periodic(&mut self, count: usize, task: Periodic) -> anyhow::Result<()> {
         for _ in 0..count {
             let (over, spin) = (Arc::clone(&self.over), self.spin);
             let recorder = Arc::clone(&self.recorder);
             self.spawn(move || {
                 exact_timers();
-                let mut due = Instant::now() + PERIOD;
+                let mut due = Instant::now() + task.period;
                 while !over.load(Ordering::Relaxed) {
                     thread::sleep(due.saturating_duration_since(Instant::now()));
                     recorder.add(due.elapsed());
-                    spin.work(PERIODIC_WORK);
-                    due = next_due(due, Instant::now());
+                    spin.work(task.work);
+                    due = task.next_due(due, Instant::now());
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Threads whose timers expire at once; the first time a period from now.
+    pub(super) fn crowd(&mut self, count: usize) -> anyhow::Result<()> {
+        let first = Instant::now() + CROWD.period;
+        for _ in 0..count {
+            let (over, spin) = (Arc::clone(&self.over), self.spin);
+            self.spawn(move || {
+                exact_timers();
+                let mut due = first;
+                while !over.load(Ordering::Relaxed) {
+                    thread::sleep(due.saturating_duration_since(Instant::now()));
+                    spin.work(CROWD.work);
+                    due = CROWD.next_due(due, Instant::now());
                 }
             })?;
         }
@@ -103,10 +142,12 @@ impl Running {
     }
 }
 
-/// When a task that was due then is due next: periods that have gone by meanwhile are left out.
-fn next_due(due: Instant, now: Instant) -> Instant {
-    let gone = now.saturating_duration_since(due).as_nanos() / PERIOD.as_nanos();
-    due + PERIOD * (gone as u32 + 1)
+impl Periodic {
+    /// When the task that was due then is due next: periods that have gone by meanwhile are left out.
+    fn next_due(self, due: Instant, now: Instant) -> Instant {
+        let gone = now.saturating_duration_since(due).as_nanos() / self.period.as_nanos();
+        due + self.period * (gone as u32 + 1)
+    }
 }
 
 #[cfg(test)]
@@ -116,9 +157,9 @@ mod tests {
     #[test]
     fn periods_that_have_gone_by_are_left_out() {
         let due = Instant::now();
-        let after = |micros| next_due(due, due + Duration::from_micros(micros)) - due;
-        assert_eq!([0, 100, 1_999].map(after), [PERIOD; 3]);
-        assert_eq!([2_000, 3_999].map(after), [PERIOD * 2; 2]);
-        assert_eq!(after(5_100), PERIOD * 3);
+        let after = |micros| IO.next_due(due, due + Duration::from_micros(micros)) - due;
+        assert_eq!([0, 100, 1_999].map(after), [IO.period; 3]);
+        assert_eq!([2_000, 3_999].map(after), [IO.period * 2; 2]);
+        assert_eq!(after(5_100), IO.period * 3);
     }
 }

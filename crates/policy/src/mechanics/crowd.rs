@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `policy/mechanics/crowd.h`.
+
+use crate::raw;
+
+/// Tasks that wait for each CPU where that is a crowd.
+pub const CROWD: u64 = raw::UNSPIN_CROWD as u64;
+
+/// Whether a task whose runs are expected to be that long has its share in parts in a crowd.
+pub fn is_short(burst_ns: u64, slice_ns: u64) -> bool {
+    // SAFETY: functions of numbers alone, here and below.
+    unsafe { raw::unspin_is_short(burst_ns, slice_ns) }
+}
+
+/// How far a fair share of a CPU has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FairClock(raw::unspin_fair_clock);
+
+impl FairClock {
+    /// The CPU has served so much virtual time in all, `waiting` tasks (1 or more) wait for it, and the clock of their queue
+    /// is at `queue_ns`, weighted ns.
+    pub fn advance(&mut self, served_ns: u64, waiting: u64, queue_ns: u64, slice_ns: u64) {
+        // SAFETY: as above.
+        self.0 =
+            unsafe { raw::unspin_fair_clock_now(self.0, served_ns, waiting, queue_ns, slice_ns) };
+    }
+
+    /// The position to which a fair share has come, weighted ns.
+    pub fn at_ns(&self) -> u64 {
+        self.0.at_ns
+    }
+
+    /// What the CPU will have served when a task at that position goes first, weighted ns.
+    pub fn due_ns(&self, waiting: u64, position_ns: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { raw::unspin_share_is_due(self.0, waiting, position_ns) }
+    }
+}

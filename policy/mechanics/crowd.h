@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * crowd.h - a task with short runs that waits in a crowd gets its share in parts.
+ *
+ * A queue is ordered by virtual time, and its clock stands while tasks that were woken together run one after another from one
+ * virtual time. A task that has come a little further waited for all of them: 631 ms behind 1,024 (docs/decisions/scheduler.md#crowds).
+ * On the fair class it waits only until the average of virtual times has come as far (entity_eligible(), kernel/sched/fair.c, Linux
+ * 7.2), and then goes first, for its deadline is near. The same here, where so many wait that it matters: a CPU's fair clock goes
+ * on by the virtual time that it has served over the number of tasks that wait for it, which is how far each would have come had
+ * all run at once (virtual time of Parekh and Gallager 1993), whatever their weights.
+ *
+ * Nobody gets more than the share by this. Positions and times are weighted ns (virtual_time.h). Used by the CPU whose clock it is.
+ * Callable from anywhere. Ours.
+ */
+#ifndef UNSPIN_POLICY_MECHANICS_CROWD_H
+#define UNSPIN_POLICY_MECHANICS_CROWD_H
+
+#include "virtual_time.h"
+
+/* Tasks that wait for each CPU where that is a crowd: below it waits are 50 ms, by slices of 3 ms. Ours. */
+#define UNSPIN_CROWD 16u
+/* A short run is such a part of a slice at most: a task with longer ones gains little by its turn. Ours. */
+#define UNSPIN_SHORT_PARTS 4u
+
+/* A CPU's; zero at first. */
+struct unspin_fair_clock {
+	unspin_u64 at_ns;     /* the position to which a fair share has come */
+	unspin_u64 served_ns; /* virtual time that the CPU had served by then */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_fair_clock, 16);
+
+/* Whether a task whose runs are expected to be that long may have its share in parts. */
+UNSPIN_PURE _Bool unspin_is_short(unspin_u64 burst_ns, unspin_u64 slice_ns)
+{
+	return burst_ns <= slice_ns / UNSPIN_SHORT_PARTS;
+}
+
+/*
+ * The clock now: the CPU has served so much, `waiting` tasks wait for it (1 or more), and the clock of their queue is at queue_ns,
+ * behind which it never is. How many waited since it was asked last is not known: it goes on by no more than a reach.
+ */
+UNSPIN_PURE struct unspin_fair_clock unspin_fair_clock_now(struct unspin_fair_clock clock, unspin_u64 served_ns,
+							   unspin_u64 waiting, unspin_u64 queue_ns, unspin_u64 slice_ns)
+{
+	unspin_u64 come_ns = (served_ns - clock.served_ns) / waiting;
+
+	if (come_ns > unspin_plain_reach(slice_ns))
+		come_ns = unspin_plain_reach(slice_ns);
+	clock.at_ns += come_ns;
+	clock.served_ns = served_ns;
+	if (unspin_before(clock.at_ns, queue_ns))
+		clock.at_ns = queue_ns;
+	return clock;
+}
+
+/* What the CPU will have served when the clock, as of now, comes to that position: then its task goes first. */
+UNSPIN_PURE unspin_u64 unspin_share_is_due(struct unspin_fair_clock clock, unspin_u64 waiting, unspin_u64 position_ns)
+{
+	/* A position is a reach from its queue's clock: below 2^42, and there are fewer than 2^21 tasks. */
+	return unspin_before(clock.at_ns, position_ns) ? clock.served_ns + (position_ns - clock.at_ns) * waiting
+						       : clock.served_ns;
+}
+
+#endif
