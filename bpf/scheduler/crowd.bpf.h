@@ -10,70 +10,72 @@
 
 /* Notes of tasks that are gone are looked at, and dropped, so often at one dispatch. */
 #define NOTES_LOOKED_AT 4
+#define SLOTS (UNSPIN_NOTES_MAX - 1)
 
-/* Tasks that wait for that CPU: in its queue, and its part of the shared one. */
-static __always_inline u64 waiting_for(s32 cpu, const struct cpu_context *there)
-{
-	u32 queue = shared_queue_of(there), cpus = 0;
-	u64 waiting = scx_bpf_dsq_nr_queued(cpu);
-	const struct cpumask *mask;
-
-	if (!(there->flags & UNSPIN_STEER_CPU_SHARED))
-		return waiting;
-	mask = mask_of(queue);
-	if (mask)
-		cpus = bpf_cpumask_weight(mask);
-	return waiting + (u32)scx_bpf_dsq_nr_queued(queue) / (cpus ?: 1);
-}
-
-/* A task that wakes up, placed, waits. If it is one of short runs in a crowd, that is noted with its CPU, whose run queue is locked. */
+/* A task that wakes up, placed, waits. If its runs are short, that is noted with its CPU, whose run queue is locked. */
 static __always_inline void note_share(struct task_struct *p, const struct task_context *task)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_context *there;
-	u64 waiting, due_ns, clock_ns;
 	u32 slot;
 
 	if (!unspin_is_short(task->burst_ns, options.slice_ns))
 		return;
-	there = cpu_of(cpu);
+	there = cpu_of(scx_bpf_task_cpu(p));
 	if (!there)
 		return;
 	slot = there->notes;
 	if (slot >= UNSPIN_NOTES_MAX)
 		return;
-	waiting = waiting_for(cpu, there);
-	if (waiting < UNSPIN_CROWD)
-		return;
-	clock_ns = clock_of(task->home) + offset_of(task->home);
-	there->fair = unspin_fair_clock_now(there->fair, there->served_ns, waiting, clock_ns, options.slice_ns);
-	due_ns = unspin_share_is_due(there->fair, waiting, position_of(task));
 	/* In bounds: below UNSPIN_NOTES_MAX, as checked. */
-	there->note[slot].due_ns = due_ns;
+	there->note[slot].position_ns = position_of(task);
 	there->note[slot].thread = scheduled(p)->pid;
 	there->notes = slot + 1;
 }
 
-/* Takes the note that is due first out of those of this CPU; 0: none is due. */
+/* Tasks that wait for this CPU, in its own queue and its part of the shared one; 0: they are no crowd. */
+static __always_inline u64 count_crowd(s32 cpu, const struct cpu_context *here)
+{
+	u64 waiting = scx_bpf_dsq_nr_queued(cpu), common;
+	const struct cpumask *mask;
+
+	if (here->flags & UNSPIN_STEER_CPU_SHARED) {
+		common = scx_bpf_dsq_nr_queued(shared_queue_of(here));
+		mask = mask_of(shared_queue_of(here));
+		waiting += common / (mask ? bpf_cpumask_weight(mask) ?: 1 : 1);
+	}
+	return waiting < UNSPIN_CROWD ? 0 : waiting;
+}
+
+/* Whether a crowd waits for this CPU, as counted a period ago at most. If none does, nothing that was noted matters. */
+static __always_inline bool is_crowded(s32 cpu, struct cpu_context *here, u64 now_ns)
+{
+	if (!unspin_before(now_ns, here->counted_ns + UNSPIN_CROWD_PERIOD_NS)) {
+		here->crowd = count_crowd(cpu, here);
+		here->counted_ns = now_ns;
+		if (!here->crowd)
+			here->notes = 0;
+	}
+	return here->crowd;
+}
+
+/* Takes the note of the task that is least far of this CPU's; 0: none whose share has come so far. */
 static __always_inline u32 take_note(struct cpu_context *here)
 {
 	u32 notes = here->notes, first = 0, thread;
 	int slot;
 
-	if (notes > UNSPIN_NOTES_MAX)
+	if (!notes || notes > UNSPIN_NOTES_MAX)
 		return 0;
 	bpf_for(slot, 0, (int)notes)
 	{
-		/* In bounds: slot is below notes, first was such a slot. */
-		if ((u32)slot < UNSPIN_NOTES_MAX &&
-		    unspin_before(here->note[slot].due_ns, here->note[first & (UNSPIN_NOTES_MAX - 1)].due_ns))
+		/* In bounds by the mask, here and below: the number of slots is a power of two. */
+		if (unspin_before(here->note[slot & SLOTS].position_ns, here->note[first & SLOTS].position_ns))
 			first = slot;
 	}
-	first &= UNSPIN_NOTES_MAX - 1;
-	if (!notes || unspin_before(here->served_ns, here->note[first].due_ns))
+	if (!unspin_share_is_due(here->fair, here->note[first & SLOTS].position_ns))
 		return 0;
-	thread = here->note[first].thread;
-	here->note[first] = here->note[(notes - 1) & (UNSPIN_NOTES_MAX - 1)];
+	thread = here->note[first & SLOTS].thread;
+	here->note[first & SLOTS] = here->note[(notes - 1) & SLOTS];
 	here->notes = notes - 1;
 	return thread;
 }
@@ -97,11 +99,14 @@ static __always_inline bool serve_share(s32 cpu, u32 thread, u64 now_ns)
 /* Whether a task whose share has come so far goes first on this CPU. From ops.dispatch only. */
 static __always_inline bool serve_shares(s32 cpu, struct cpu_context *here, u64 now_ns)
 {
+	u64 clock_ns;
 	u32 thread;
 	int look;
 
-	if (!here->notes)
+	if (!here->notes || !is_crowded(cpu, here, now_ns))
 		return false;
+	clock_ns = here->flags & UNSPIN_STEER_CPU_SHARED ? shared_clock(cpu) : here->now_ns + here->offset_ns;
+	here->fair = unspin_fair_clock_now(here->fair, here->served_ns, here->crowd, clock_ns, options.slice_ns);
 	bpf_for(look, 0, NOTES_LOOKED_AT)
 	{
 		thread = take_note(here);

@@ -129,9 +129,9 @@ struct {
 /* Tasks of a CPU that are noted; those beyond wait as all others do. A power of two. */
 #define UNSPIN_NOTES_MAX 32u
 
-/* A task with short runs that waits in a crowd (crowd.bpf.h). */
+/* A task with short runs that waits (crowd.bpf.h). */
 struct note_of_share {
-	u64 due_ns; /* what its CPU has served when it goes first */
+	u64 position_ns;
 	u32 thread;
 };
 
@@ -153,6 +153,8 @@ struct cpu_context {
 	u64 runner_weight;   /* effective; 0: it is not preempted by a wake-up */
 	u64 served_ns;	     /* virtual time that tasks had here */
 	struct unspin_fair_clock fair;
+	u64 counted_ns; /* when the tasks that wait for it were counted */
+	u64 crowd;	/* how many they were; 0: no crowd */
 	u32 notes;
 	struct note_of_share note[UNSPIN_NOTES_MAX]; /* in no order; so many are valid */
 	struct unspin_clock_rate rate;

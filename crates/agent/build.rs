@@ -21,17 +21,23 @@ const OBJECTS: [(&str, &str); 9] = [
     ("window", "window/main"),
 ];
 
+/// What is loaded by the checks alone.
+const TESTED: (&str, &str) = ("policies", "policies/main");
+
 fn main() {
     // libbpf-sys says so in its build script: `links = "bpf"`, `cargo:include`.
     let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys has its headers");
     let compiler = Compiler::bpf(&PathBuf::from(libbpf));
     let bpf = unspin_headers::workspace_folder().join("bpf");
-    let objects = OBJECTS.map(|(name, source)| {
-        compiler.object(
-            &bpf.join(format!("{source}.bpf.c")),
-            &format!("{name}.bpf.o"),
-        )
-    });
+    let all = OBJECTS.iter().chain([&TESTED]);
+    let objects: Vec<Object> = all
+        .map(|(name, source)| {
+            compiler.object(
+                &bpf.join(format!("{source}.bpf.c")),
+                &format!("{name}.bpf.o"),
+            )
+        })
+        .collect();
     Object::make_all(&objects);
     write_list();
     core_relocation(&libbpf_folder());

@@ -17,6 +17,8 @@ mod checks;
 mod churn;
 #[path = "observer/costs.rs"]
 mod costs;
+#[path = "observer/decisions.rs"]
+mod decisions;
 #[path = "observer/flight.rs"]
 mod flight;
 #[path = "observer/ipis.rs"]

@@ -25,11 +25,13 @@ mod yield_buddy;
 
 use std::collections::BTreeSet;
 
-use unspin_policy::mechanics::{
-    ClockRate, FairClock, GroupWeight, QueueClock, Weight, slice_left_ns,
-};
+use unspin_policy::mechanics::{ClockRate, GroupWeight, QueueClock, Weight, slice_left_ns};
 
-use self::{crowd::Note, gang::Call, yield_buddy::YieldBuddy};
+use self::{
+    crowd::{Crowd, Note},
+    gang::Call,
+    yield_buddy::YieldBuddy,
+};
 use super::Allowed;
 use crate::{
     ids::{Cpu, Group, Task},
@@ -105,9 +107,7 @@ struct Here {
     /// The position of the last task that was first here, and its rate.
     front_ns: u64,
     rate: ClockRate,
-    /// Virtual time that tasks had here, and how far a fair share of that has come.
-    served_ns: u64,
-    fair: FairClock,
+    crowd: Crowd,
     /// Whether a task that waits here is too far ahead: check again.
     behind: bool,
 }
@@ -126,7 +126,7 @@ pub struct Steer {
     slice_ns: u64,
     shared_clock: QueueClock,
     shared_rate: ClockRate,
-    /// Tasks with short runs that wait in a crowd, by pCPU.
+    /// Tasks with short runs that wait, by pCPU.
     notes: Vec<Vec<Note>>,
     clocks: Vec<QueueClock>,
     tasks: Vec<Entity>,

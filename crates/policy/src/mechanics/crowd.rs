@@ -6,6 +6,9 @@ use crate::raw;
 /// Tasks that wait for each CPU where that is a crowd.
 pub const CROWD: u64 = raw::UNSPIN_CROWD as u64;
 
+/// How often tasks that wait are counted, ns.
+pub const CROWD_PERIOD_NS: u64 = raw::UNSPIN_CROWD_PERIOD_NS as u64;
+
 /// Whether a task whose runs are expected to be that long has its share in parts in a crowd.
 pub fn is_short(burst_ns: u64, slice_ns: u64) -> bool {
     // SAFETY: functions of numbers alone, here and below.
@@ -30,9 +33,9 @@ impl FairClock {
         self.0.at_ns
     }
 
-    /// What the CPU will have served when a task at that position goes first, weighted ns.
-    pub fn due_ns(&self, waiting: u64, position_ns: u64) -> u64 {
+    /// Whether the share of a task at that position has come so far.
+    pub fn is_due(&self, position_ns: u64) -> bool {
         // SAFETY: as above.
-        unsafe { raw::unspin_share_is_due(self.0, waiting, position_ns) }
+        unsafe { raw::unspin_share_is_due(self.0, position_ns) }
     }
 }

@@ -25,16 +25,15 @@ fn the_clock_goes_on_by_what_was_served_over_those_who_wait() {
     // Half of 512 have run for 1 ms, while the queue's clock stood.
     clock.advance(256 * MS, 512, 100 * MS, SLICE_NS);
     assert_eq!(clock.at_ns(), 100 * MS + MS / 2);
+    // One that is behind, or has come as far, is due.
+    let half = 100 * MS + MS / 2;
+    assert!(clock.is_due(99 * MS) && clock.is_due(half) && !clock.is_due(half + 1));
     // One that is 20 us further is due when all have run for so long.
-    assert_eq!(
-        clock.due_ns(512, clock.at_ns() + 20 * US),
-        (256 * MS) + 512 * 20 * US
-    );
-    // One that is behind is due now.
-    assert_eq!(clock.due_ns(512, 99 * MS), 256 * MS);
+    clock.advance((256 * MS) + 512 * 20 * US, 512, 100 * MS, SLICE_NS);
+    assert!(clock.is_due(half + 20 * US) && !clock.is_due(half + 21 * US));
     // Fewer wait: faster.
-    clock.advance(257 * MS, 32, 100 * MS, SLICE_NS);
-    assert_eq!(clock.at_ns(), 100 * MS + MS / 2 + MS / 32);
+    clock.advance(267 * MS + 240 * US, 32, 100 * MS, SLICE_NS);
+    assert_eq!(clock.at_ns(), half + 20 * US + MS / 32);
 }
 
 #[test]
@@ -55,7 +54,7 @@ fn the_clock_is_never_behind_its_queues_and_goes_on_by_a_reach_at_most() {
         clock.at_ns(),
         (u64::MAX - MS).wrapping_add((2 * MS + 1) / 16)
     );
-    assert_eq!(clock.due_ns(16, u64::MAX - MS), MS);
+    assert!(clock.is_due(u64::MAX - MS) && !clock.is_due(MS));
 }
 
 /// A CPU, a crowd of CPU hogs that stand at one virtual time, and a sleeper that runs for 20 us each time its share has come.
@@ -113,9 +112,11 @@ fn beside_a_crowd(weights: &[u32], own: u32) -> Had {
     let weight = Weight::flat(own, []);
     let (mut position_ns, mut waits_since_ns) = (MS, 0);
     let (mut had_ns, mut waited_ns) = (0, 0);
-    let mut due_ns = 0;
     while all.now_ns < 300 * MS {
-        if all.served_ns < due_ns {
+        let waiting = all.waiting() + 1;
+        all.fair
+            .advance(all.served_ns, waiting, all.clock_ns, SLICE_NS);
+        if !all.fair.is_due(position_ns) {
             all.slice();
             continue;
         }
@@ -125,10 +126,6 @@ fn beside_a_crowd(weights: &[u32], own: u32) -> Had {
         all.served_ns += weight.weighted_ns(RUN_NS);
         position_ns += weight.weighted_ns(RUN_NS);
         waits_since_ns = all.now_ns;
-        let waiting = all.waiting() + 1;
-        all.fair
-            .advance(all.served_ns, waiting, all.clock_ns, SLICE_NS);
-        due_ns = all.fair.due_ns(waiting, position_ns);
     }
     let sum: u32 = weights.iter().sum::<u32>() + own;
     let share = f64::from(own) / f64::from(sum);

@@ -70,7 +70,7 @@ impl Steer {
 
     /// The task with the least virtual time, as `ops.dispatch` chooses when no other rule names the next one.
     pub(super) fn least(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
-        if let Some(task) = self.serve_share(cpu) {
+        if let Some(task) = self.serve_share(now_ns, cpu) {
             return Some(task);
         }
         self.bound_starvation(now_ns, cpu);

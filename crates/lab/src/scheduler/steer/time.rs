@@ -58,7 +58,7 @@ impl Steer {
             return;
         };
         let weight = self.flat_weight(slice);
-        self.cpus[cpu.index()].served_ns += weight.weighted_ns(elapsed_ns);
+        self.cpus[cpu.index()].crowd.served_ns += weight.weighted_ns(elapsed_ns);
         let (queued, place) = (
             self.tasks[slice.index()].queued,
             self.tasks[slice.index()].cpu,
