@@ -64,6 +64,30 @@ fn a_good_policy_is_kept_until_the_interrupt() {
     drop(vms);
 }
 
+check!(CANARY_LONG: only_the_vms_are_tried);
+/// `--only-vms`: under our scheduler are the vCPUs' threads alone, and afterwards they are as they were.
+fn only_the_vms_are_tried() {
+    let vms = Vms::start(2, 4, "telling-ticket");
+    let request = Request {
+        only_vms: true,
+        ..request("loan,kernel-exit")
+    };
+    let measured = run(request, &Arc::default(), &mut |_| ());
+    let measured = measured.unwrap_or_else(|error| panic!("{error}"));
+    println!("  {}", says(&measured, "loan,kernel-exit"));
+    assert_eq!(measured.outcome, Outcome::Better);
+    let host = measured.compared.host.as_ref().expect("pairs");
+    assert!(host.interval.low > 1.5, "{host:?}");
+    assert!(!is_steered());
+    let threads = vms.threads();
+    assert!(threads.len() >= 8, "{threads:?}");
+    for thread in threads {
+        // SAFETY: takes a number only.
+        let policy = unsafe { libc::sched_getscheduler(thread) };
+        assert_eq!(policy, libc::SCHED_OTHER, "{thread}");
+    }
+}
+
 check!(CANARY_LONG: auto_is_no_harm_and_is_kept);
 /// What is tried when nobody says otherwise: guards let its trials be.
 fn auto_is_no_harm_and_is_kept() {

@@ -65,6 +65,15 @@ impl Vms {
         vms
     }
 
+    /// The numbers of their threads.
+    pub fn threads(&self) -> Vec<i32> {
+        let of = |vm: &Child| fs::read_dir(format!("/proc/{}/task", vm.id())).expect("it runs");
+        let names = self.0.iter().flat_map(of);
+        let numbers = names.map(|entry| entry.expect("a thread").file_name());
+        let numbers = numbers.map(|name| name.to_str().and_then(|name| name.parse().ok()));
+        numbers.map(|number| number.expect("a number")).collect()
+    }
+
     /// Whether all of them still run.
     pub fn are_running(&mut self) -> bool {
         let mut each = self.0.iter_mut();
