@@ -17,7 +17,7 @@
 #include "dump.bpf.h"
 #include "yield/gang.bpf.h"
 #include "kvm.bpf.h"
-#include "starvation_bound.bpf.h"
+#include "waits/starvation_bound.bpf.h"
 #include "only_vms/taken_cpus.bpf.h"
 #include "yield/ops_yield.bpf.h"
 

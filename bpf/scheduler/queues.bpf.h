@@ -5,7 +5,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_QUEUES_H
 #define UNSPIN_BPF_SCHEDULER_QUEUES_H
 
-#include "crowd.bpf.h"
+#include "waits/crowd.bpf.h"
 #include "throttle.bpf.h"
 
 static __always_inline void insert(struct task_struct *p, struct task_context *task, u32 queue, u64 enq_flags)

@@ -129,7 +129,7 @@ struct {
 /* Tasks of a CPU that are noted; those beyond wait as all others do. A power of two. */
 #define UNSPIN_NOTES_MAX 32u
 
-/* A task with short runs that waits (crowd.bpf.h). */
+/* A task with short runs that waits (waits/crowd.bpf.h). */
 struct note_of_share {
 	u64 position_ns;
 	u32 thread;

@@ -88,7 +88,7 @@ static __always_inline bool throttle(struct task_struct *p, struct task_context 
 	__scx_bpf_dsq_insert_vtime(p, &args);
 	looks_again = 0;
 	arm_throttle_timer(args.vtime, now_ns);
-	/* Others of its cgroup may weigh more from now on (scheduler/starvation_bound.bpf.h). */
+	/* Others of its cgroup may weigh more from now on (scheduler/waits/starvation_bound.bpf.h). */
 	here = cpu_of(bpf_get_smp_processor_id());
 	if (here)
 		here->behind = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks with short runs that wait in a crowd: the caller of `policy/mechanics/crowd.h`, as bpf/scheduler/crowd.bpf.h is.
+//! Tasks with short runs that wait in a crowd: the caller of `policy/mechanics/crowd.h`, as bpf/scheduler/waits/crowd.bpf.h is.
 
 use unspin_policy::mechanics::{CROWD, CROWD_PERIOD_NS, FairClock, before, is_short};
 

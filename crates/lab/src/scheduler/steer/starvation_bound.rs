@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bounds waits: the caller of `policy/mechanics/starvation_bound.h`, as bpf/scheduler/starvation_bound.bpf.h is.
+//! Bounds waits: the caller of `policy/mechanics/starvation_bound.h`, as bpf/scheduler/waits/starvation_bound.bpf.h is.
 
 use unspin_policy::mechanics::{LAST_COMPARED, before, reweighted_vtime_ns};
 

@@ -3,10 +3,10 @@
  * crowd.bpf.h - tasks with short runs that wait in a crowd, by the rules of policy/mechanics/crowd.h: which they are, and that one goes
  * first when its share has come so far. They wait in their queues as all others do, and may be served there before.
  */
-#ifndef UNSPIN_BPF_SCHEDULER_CROWD_H
-#define UNSPIN_BPF_SCHEDULER_CROWD_H
+#ifndef UNSPIN_BPF_SCHEDULER_WAITS_CROWD_H
+#define UNSPIN_BPF_SCHEDULER_WAITS_CROWD_H
 
-#include "slices.bpf.h"
+#include "../slices.bpf.h"
 
 /* Notes of tasks that are gone are looked at, and dropped, so often at one dispatch. */
 #define NOTES_LOOKED_AT 4

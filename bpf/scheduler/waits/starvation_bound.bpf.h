@@ -3,10 +3,10 @@
  * starvation_bound.bpf.h - waits are bounded, by the rules of policy/mechanics/starvation_bound.h: here is which CPU measures
  * which clock, and which task is the last of a queue.
  */
-#ifndef UNSPIN_BPF_SCHEDULER_STARVATION_BOUND_H
-#define UNSPIN_BPF_SCHEDULER_STARVATION_BOUND_H
+#ifndef UNSPIN_BPF_SCHEDULER_WAITS_STARVATION_BOUND_H
+#define UNSPIN_BPF_SCHEDULER_WAITS_STARVATION_BOUND_H
 
-#include "virtual_time.bpf.h"
+#include "../virtual_time.bpf.h"
 
 /* Measures a clock's rate when it is time for it; whether it was, and is known. */
 static __always_inline bool measure_rate(struct unspin_clock_rate *rate, u64 clock_ns, u64 now_ns)
