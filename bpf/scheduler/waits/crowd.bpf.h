@@ -12,24 +12,26 @@
 #define NOTES_LOOKED_AT 4
 #define SLOTS (UNSPIN_NOTES_MAX - 1)
 
-/* A task that wakes up, placed, waits. If its runs are short, that is noted with its CPU, whose run queue is locked. */
+/* That thread waits at that position, and its runs are short: a note for that CPU, whose run queue is locked. Returns 0. Not inlined, as clock_of(). */
+__attribute__((noinline)) int note_short(u32 cpu, u32 thread, u64 position_ns)
+{
+	struct cpu_context *there = cpu_of(cpu);
+	u32 slot = there ? there->notes : UNSPIN_NOTES_MAX;
+
+	if (!there || slot >= UNSPIN_NOTES_MAX)
+		return 0;
+	/* In bounds: below UNSPIN_NOTES_MAX, as checked. */
+	there->note[slot].position_ns = position_ns;
+	there->note[slot].thread = thread;
+	there->notes = slot + 1;
+	return 0;
+}
+
+/* A task that wakes up, placed, waits. */
 static __always_inline void note_share(struct task_struct *p, const struct task_context *task)
 {
-	struct cpu_context *there;
-	u32 slot;
-
-	if (!unspin_is_short(task->burst_ns, options.slice_ns))
-		return;
-	there = cpu_of(scx_bpf_task_cpu(p));
-	if (!there)
-		return;
-	slot = there->notes;
-	if (slot >= UNSPIN_NOTES_MAX)
-		return;
-	/* In bounds: below UNSPIN_NOTES_MAX, as checked. */
-	there->note[slot].position_ns = position_of(task);
-	there->note[slot].thread = scheduled(p)->pid;
-	there->notes = slot + 1;
+	if (unspin_is_short(task->burst_ns, options.slice_ns))
+		note_short(scx_bpf_task_cpu(p), scheduled(p)->pid, position_of(task));
 }
 
 /* Tasks that wait for this CPU, in its own queue and its part of the shared one; 0: they are no crowd. */
@@ -96,28 +98,32 @@ static __always_inline bool serve_share(s32 cpu, u32 thread, u64 now_ns)
 	return came;
 }
 
-/* Whether a task whose share has come so far goes first on this CPU. From ops.dispatch only. */
-static __always_inline bool serve_shares(s32 cpu, struct cpu_context *here, u64 now_ns)
+/*
+ * Whether a task whose share has come so far goes first on this CPU: 1 or 0. From ops.dispatch only, where this CPU has notes. Not inlined,
+ * and not static: the verifier goes through it once.
+ */
+__attribute__((noinline)) int serve_shares(s32 cpu, u64 now_ns)
 {
+	struct cpu_context *here = cpu_of(cpu);
 	u64 clock_ns;
 	u32 thread;
 	int look;
 
-	if (!here->notes || !is_crowded(cpu, here, now_ns))
-		return false;
+	if (!here || !is_crowded(cpu, here, now_ns))
+		return 0;
 	clock_ns = here->flags & UNSPIN_STEER_CPU_SHARED ? shared_clock(cpu) : here->now_ns + here->offset_ns;
 	here->fair = unspin_fair_clock_now(here->fair, here->served_ns, here->crowd, clock_ns, options.slice_ns);
 	bpf_for(look, 0, NOTES_LOOKED_AT)
 	{
 		thread = take_note(here);
 		if (!thread)
-			return false;
+			return 0;
 		if (serve_share(cpu, thread, now_ns)) {
 			count(unspin_steer_shares_in_crowds, 1);
-			return true;
+			return 1;
 		}
 	}
-	return false;
+	return 0;
 }
 
 #endif

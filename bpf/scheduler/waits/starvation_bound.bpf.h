@@ -20,10 +20,10 @@ static __always_inline bool measure_rate(struct unspin_clock_rate *rate, u64 clo
 }
 
 /*
- * The last ones of that queue have at most that virtual time from now on, and none that they have for a weight of before; true: one had
- * more. From ops.dispatch only.
+ * The last ones of that queue have at most that virtual time from now on, and none that they have for a weight of before; 1: one had
+ * more, or 0. From ops.dispatch only. Not inlined, and not static: the verifier goes through it once.
  */
-static __always_inline bool bring_forward(u32 queue, u64 latest_ns)
+__attribute__((noinline)) int bring_forward(u32 queue, u64 latest_ns)
 {
 	struct bpf_iter_scx_dsq backwards;
 	struct task_context *task;
