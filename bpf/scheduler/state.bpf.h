@@ -126,9 +126,6 @@ struct {
 	__type(value, struct task_context);
 } tasks SEC(".maps");
 
-/* Tasks of a CPU that are noted; those beyond wait as all others do. A power of two. */
-#define UNSPIN_NOTES_MAX 32u
-
 /* A task with short runs that waits (waits/crowd.bpf.h). */
 struct note_of_share {
 	u64 position_ns;
@@ -156,7 +153,7 @@ struct cpu_context {
 	u64 counted_ns; /* when the tasks that wait for it were counted */
 	u64 crowd;	/* how many they were; 0: no crowd */
 	u32 notes;
-	struct note_of_share note[UNSPIN_NOTES_MAX]; /* in no order; so many are valid */
+	struct note_of_share note[UNSPIN_CROWD_NOTES]; /* in no order; so many are valid; with the run queue locked */
 	struct unspin_clock_rate rate;
 	u64 slice_timer_ns;    /* when the timer of slice_timers fires; 0: it is not armed */
 	u32 slice_timer_ready; /* that is made */

@@ -10,17 +10,20 @@
 
 /* Notes of tasks that are gone are looked at, and dropped, so often at one dispatch. */
 #define NOTES_LOOKED_AT 4
-#define SLOTS (UNSPIN_NOTES_MAX - 1)
+#define SLOTS (UNSPIN_CROWD_NOTES - 1)
 
-/* That thread waits at that position, and its runs are short: a note for that CPU, whose run queue is locked. Returns 0. Not inlined, as clock_of(). */
+/*
+ * That thread waits at that position, and its runs are short: a note for that CPU, whose run queue the caller has locked. Returns 0. Not
+ * inlined, as clock_of().
+ */
 __attribute__((noinline)) int note_short(u32 cpu, u32 thread, u64 position_ns)
 {
 	struct cpu_context *there = cpu_of(cpu);
-	u32 slot = there ? there->notes : UNSPIN_NOTES_MAX;
+	u32 slot = there ? there->notes : UNSPIN_CROWD_NOTES;
 
-	if (!there || slot >= UNSPIN_NOTES_MAX)
+	if (!there || slot >= UNSPIN_CROWD_NOTES)
 		return 0;
-	/* In bounds: below UNSPIN_NOTES_MAX, as checked. */
+	/* In bounds: below UNSPIN_CROWD_NOTES, as checked. */
 	there->note[slot].position_ns = position_ns;
 	there->note[slot].thread = thread;
 	there->notes = slot + 1;
@@ -34,24 +37,23 @@ static __always_inline void note_share(struct task_struct *p, const struct task_
 		note_short(scx_bpf_task_cpu(p), scheduled(p)->pid, position_of(task));
 }
 
-/* Tasks that wait for this CPU, in its own queue and its part of the shared one; 0: they are no crowd. */
+/* unspin_crowd() of this CPU. */
 static __always_inline u64 count_crowd(s32 cpu, const struct cpu_context *here)
 {
-	u64 waiting = scx_bpf_dsq_nr_queued(cpu), common;
+	u64 own = scx_bpf_dsq_nr_queued(cpu);
 	const struct cpumask *mask;
 
-	if (here->flags & UNSPIN_STEER_CPU_SHARED) {
-		common = scx_bpf_dsq_nr_queued(shared_queue_of(here));
-		mask = mask_of(shared_queue_of(here));
-		waiting += common / (mask ? bpf_cpumask_weight(mask) ?: 1 : 1);
-	}
-	return waiting < UNSPIN_CROWD ? 0 : waiting;
+	if (!(here->flags & UNSPIN_STEER_CPU_SHARED))
+		return unspin_crowd(own, 0, 1);
+	mask = mask_of(shared_queue_of(here));
+	return unspin_crowd(own, scx_bpf_dsq_nr_queued(shared_queue_of(here)),
+			    mask ? bpf_cpumask_weight(mask) ?: 1 : 1);
 }
 
 /* Whether a crowd waits for this CPU, as counted a period ago at most. If none does, nothing that was noted matters. */
 static __always_inline bool is_crowded(s32 cpu, struct cpu_context *here, u64 now_ns)
 {
-	if (!unspin_before(now_ns, here->counted_ns + UNSPIN_CROWD_PERIOD_NS)) {
+	if (unspin_crowd_is_due(here->counted_ns, now_ns)) {
 		here->crowd = count_crowd(cpu, here);
 		here->counted_ns = now_ns;
 		if (!here->crowd)
@@ -66,7 +68,7 @@ static __always_inline u32 take_note(struct cpu_context *here)
 	u32 notes = here->notes, first = 0, thread;
 	int slot;
 
-	if (!notes || notes > UNSPIN_NOTES_MAX)
+	if (!notes || notes > UNSPIN_CROWD_NOTES)
 		return 0;
 	bpf_for(slot, 0, (int)notes)
 	{

@@ -15,7 +15,9 @@ const RECORDS: u32 = 1024;
 const ROUNDS: u64 = 64;
 /// Of those that are built in, with samples and rules of candidates: a user's needs a build of its own.
 const POLICIES: u32 = 0x7fff_ffff;
-/// Of enum unspin_policy_event, and one that is none.
+/// Up to the bit of `spin-samples`: UNSPIN_POLICY_SPIN_SAMPLES.
+const POLICY_BITS: u32 = 14;
+/// One above those of enum unspin_policy_event, which begin at 1.
 const EVENTS: u32 = 7;
 
 /// Xorshift (Marsaglia 2003): what is drawn need not be good.
@@ -51,7 +53,7 @@ impl Random {
         let bits = self.next() as u32;
         record.policies = POLICIES
             & match self.next() % 4 {
-                0 => 1 << (bits % 14),
+                0 => 1 << (bits % POLICY_BITS),
                 1 => u32::MAX,
                 2 => 0,
                 _ => bits & self.next() as u32,

@@ -5,13 +5,25 @@ use crate::raw;
 
 /// Tasks that wait for each CPU where that is a crowd.
 pub const CROWD: u64 = raw::UNSPIN_CROWD as u64;
+/// Tasks with short runs that a CPU keeps in mind.
+pub const CROWD_NOTES: usize = raw::UNSPIN_CROWD_NOTES as usize;
 
-/// How often tasks that wait are counted, ns.
-pub const CROWD_PERIOD_NS: u64 = raw::UNSPIN_CROWD_PERIOD_NS as u64;
+/// How many wait for a CPU, in its own queue and its part of the one that so many CPUs (1 or more) share; `None`: no crowd.
+pub fn crowd(own: usize, shared: usize, cpus: u32) -> Option<u64> {
+    // SAFETY: functions of numbers alone, here and below; `cpus` is above 0.
+    let waiting = unsafe { raw::unspin_crowd(own as u64, shared as u64, u64::from(cpus)) };
+    (waiting > 0).then_some(waiting)
+}
+
+/// Whether they are counted again, which was done last at `counted_ns`.
+pub fn crowd_is_due(counted_ns: u64, now_ns: u64) -> bool {
+    // SAFETY: as above.
+    unsafe { raw::unspin_crowd_is_due(counted_ns, now_ns) }
+}
 
 /// Whether a task whose runs are expected to be that long has its share in parts in a crowd.
 pub fn is_short(burst_ns: u64, slice_ns: u64) -> bool {
-    // SAFETY: functions of numbers alone, here and below.
+    // SAFETY: as above.
     unsafe { raw::unspin_is_short(burst_ns, slice_ns) }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use unspin_policy::mechanics::{CROWD, FairClock, Weight, is_short};
+use unspin_policy::mechanics::{CROWD, FairClock, Weight, crowd, crowd_is_due, is_short};
 
 use super::{MS, SLICE_NS};
 
@@ -15,6 +15,15 @@ fn a_run_is_short_up_to_a_quarter_of_a_slice() {
     assert!(is_short(20 * US, SLICE_NS));
     assert!(is_short(SLICE_NS / 4, SLICE_NS));
     assert!(!is_short(SLICE_NS / 4 + 1, SLICE_NS));
+}
+
+#[test]
+fn sixteen_for_each_cpu_are_a_crowd_and_are_counted_once_a_millisecond() {
+    assert_eq!(crowd(15, 0, 1), None);
+    assert_eq!(crowd(16, 0, 1), Some(16));
+    assert_eq!(crowd(0, 63, 4), None);
+    assert_eq!(crowd(1, 63, 4), Some(16));
+    assert!(!crowd_is_due(MS, 2 * MS - 1) && crowd_is_due(MS, 2 * MS));
 }
 
 #[test]

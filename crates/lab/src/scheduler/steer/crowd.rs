@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks with short runs that wait in a crowd: the caller of `policy/mechanics/crowd.h`, as bpf/scheduler/waits/crowd.bpf.h is.
 
-use unspin_policy::mechanics::{CROWD, CROWD_PERIOD_NS, FairClock, before, is_short};
+use unspin_policy::mechanics::{CROWD_NOTES, FairClock, before, crowd, crowd_is_due, is_short};
 
 use super::Steer;
 use crate::ids::{Cpu, Task};
-
-/// UNSPIN_NOTES_MAX
-const NOTES_MAX: usize = 32;
 
 /// A task with short runs that waits.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +19,9 @@ pub(super) struct Crowd {
     /// Virtual time that tasks had there, and how far a fair share of that has come.
     pub(super) served_ns: u64,
     fair: FairClock,
-    /// When they were counted, if ever, and how many they were; 0: no crowd.
+    /// When they were counted, if ever, and how many they were, if a crowd.
     counted_ns: Option<u64>,
-    waiting: u64,
+    waiting: Option<u64>,
 }
 
 impl Steer {
@@ -33,25 +30,26 @@ impl Steer {
         let short = is_short(self.tasks[task.index()].burst_ns, self.slice_ns);
         let position_ns = self.position_ns(task);
         let notes = &mut self.notes[cpu.index()];
-        if short && notes.len() < NOTES_MAX {
+        if short && notes.len() < CROWD_NOTES {
             notes.push(Note { position_ns, task });
         }
     }
 
-    /// How many wait for that pCPU, 0 unless they are a crowd; if none, nothing that was noted matters: `is_crowded()`.
-    fn crowd(&mut self, now_ns: u64, cpu: Cpu) -> u64 {
-        let counted_ns = self.cpus[cpu.index()].crowd.counted_ns;
-        if counted_ns.is_none_or(|counted_ns| now_ns >= counted_ns + CROWD_PERIOD_NS) {
-            let common = self.shared.len() / self.topology.cpus() as usize;
-            let waiting = (self.own[cpu.index()].len() + common) as u64;
-            let crowd = &mut self.cpus[cpu.index()].crowd;
-            crowd.counted_ns = Some(now_ns);
-            crowd.waiting = if waiting < CROWD { 0 } else { waiting };
-            if crowd.waiting == 0 {
+    /// How many wait for that pCPU if they are a crowd; if not, nothing that was noted matters: `is_crowded()`.
+    fn crowd(&mut self, now_ns: u64, cpu: Cpu) -> Option<u64> {
+        let known = &mut self.cpus[cpu.index()].crowd;
+        if known
+            .counted_ns
+            .is_none_or(|at_ns| crowd_is_due(at_ns, now_ns))
+        {
+            known.counted_ns = Some(now_ns);
+            let own = self.own[cpu.index()].len();
+            known.waiting = crowd(own, self.shared.len(), self.topology.cpus());
+            if known.waiting.is_none() {
                 self.notes[cpu.index()].clear();
             }
         }
-        self.cpus[cpu.index()].crowd.waiting
+        known.waiting
     }
 
     /// The task that goes first on this pCPU since its share has come so far: `serve_shares()`.
@@ -59,10 +57,7 @@ impl Steer {
         if self.notes[cpu.index()].is_empty() {
             return None;
         }
-        let waiting = self.crowd(now_ns, cpu);
-        if waiting == 0 {
-            return None;
-        }
+        let waiting = self.crowd(now_ns, cpu)?;
         let crowd = &mut self.cpus[cpu.index()].crowd;
         let clock_ns = self.shared_clock.now_ns;
         crowd
