@@ -126,7 +126,7 @@ struct {
 	__type(value, struct task_context);
 } tasks SEC(".maps");
 
-/* A task with short runs that waits (waits/crowd.bpf.h). */
+/* A task with short runs that waited when it was noted (waits/crowd.bpf.h). */
 struct note_of_share {
 	u64 position_ns;
 	u32 thread;
@@ -153,6 +153,7 @@ struct cpu_context {
 	u64 counted_ns; /* when the tasks that wait for it were counted */
 	u64 crowd;	/* how many they were; 0: no crowd */
 	u32 notes;
+	u32 replaced;				       /* notes that were written over others: unspin_note_slot() */
 	struct note_of_share note[UNSPIN_CROWD_NOTES]; /* in no order; so many are valid; with the run queue locked */
 	struct unspin_clock_rate rate;
 	u64 slice_timer_ns;    /* when the timer of slice_timers fires; 0: it is not armed */

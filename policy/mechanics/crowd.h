@@ -24,11 +24,11 @@
 /* A short run is such a part of a slice at most: a task with longer ones gains little by its turn. Ours. */
 #define UNSPIN_SHORT_PARTS 4u
 /*
- * How often the tasks that wait are counted where one of short runs is among them, ns of time: at each wake-up it took 3 % of the round
- * trips of threads that wake each other. Ours.
+ * How often the tasks that wait are counted, ns of time: at each wake-up it took 3 % of the round trips of threads that wake each
+ * other. Ours.
  */
 #define UNSPIN_CROWD_PERIOD_NS 1000000u
-/* Tasks with short runs that a CPU keeps in mind; those beyond wait as all others do. A power of two. Ours. */
+/* Tasks with short runs that a CPU keeps in mind; others wait as all do. A power of two. Ours. */
 #define UNSPIN_CROWD_NOTES 32u
 
 /* A CPU's; zero at first. */
@@ -59,24 +59,35 @@ UNSPIN_PURE _Bool unspin_crowd_is_due(unspin_u64 counted_ns, unspin_u64 now_ns)
 }
 
 /*
- * The clock now: the CPU has served so much, `waiting` tasks wait for it (1 or more), and the clock of their queue is at queue_ns,
- * behind which it never is. How many waited since it was asked last is not known: it goes on by no more than a reach.
+ * Where a CPU that keeps so many notes, and has replaced so many, writes the next one: below UNSPIN_CROWD_NOTES. Notes are kept also
+ * while there is no crowd, as one may just be waking up; so most are of tasks that have run since, and where all places are taken
+ * one after another is written anew.
+ */
+UNSPIN_PURE unspin_u32 unspin_note_slot(unspin_u32 notes, unspin_u32 replaced)
+{
+	return notes < UNSPIN_CROWD_NOTES ? notes : replaced % UNSPIN_CROWD_NOTES;
+}
+
+/*
+ * The clock now: the CPU has served so much, a crowd of `waiting` tasks waits for it, and the clock of their queue is at queue_ns,
+ * behind which it never is. How many waited since it was asked last is not known: it goes on by no more than a reach. Where no crowd
+ * waits (0) it is that clock. All CPUs ask, whether they have notes or not: a task may be noted by another one each time.
  */
 UNSPIN_PURE struct unspin_fair_clock unspin_fair_clock_now(struct unspin_fair_clock clock, unspin_u64 served_ns,
 							   unspin_u64 waiting, unspin_u64 queue_ns, unspin_u64 slice_ns)
 {
-	unspin_u64 come_ns = (served_ns - clock.served_ns) / waiting;
+	unspin_u64 come_ns = waiting ? (served_ns - clock.served_ns) / waiting : 0;
 
 	if (come_ns > unspin_plain_reach(slice_ns))
 		come_ns = unspin_plain_reach(slice_ns);
 	clock.at_ns += come_ns;
 	clock.served_ns = served_ns;
-	if (unspin_before(clock.at_ns, queue_ns))
+	if (!waiting || unspin_before(clock.at_ns, queue_ns))
 		clock.at_ns = queue_ns;
 	return clock;
 }
 
-/* Whether the share of a task at that position has come so far: it goes first. */
+/* Whether the share of a task at that position, its present one, has come so far: it goes first. */
 UNSPIN_PURE _Bool unspin_share_is_due(struct unspin_fair_clock clock, unspin_u64 position_ns)
 {
 	return !unspin_before(clock.at_ns, position_ns);

@@ -19,14 +19,18 @@
 __attribute__((noinline)) int note_short(u32 cpu, u32 thread, u64 position_ns)
 {
 	struct cpu_context *there = cpu_of(cpu);
-	u32 slot = there ? there->notes : UNSPIN_CROWD_NOTES;
+	u32 slot;
 
-	if (!there || slot >= UNSPIN_CROWD_NOTES)
+	if (!there)
 		return 0;
-	/* In bounds: below UNSPIN_CROWD_NOTES, as checked. */
-	there->note[slot].position_ns = position_ns;
-	there->note[slot].thread = thread;
-	there->notes = slot + 1;
+	slot = unspin_note_slot(there->notes, there->replaced);
+	if (slot == there->notes)
+		there->notes++;
+	else
+		there->replaced++;
+	/* In bounds by the mask, here and below: the number of slots is a power of two. */
+	there->note[slot & SLOTS].position_ns = position_ns;
+	there->note[slot & SLOTS].thread = thread;
 	return 0;
 }
 
@@ -50,16 +54,22 @@ static __always_inline u64 count_crowd(s32 cpu, const struct cpu_context *here)
 			    mask ? bpf_cpumask_weight(mask) ?: 1 : 1);
 }
 
-/* Whether a crowd waits for this CPU, as counted a period ago at most. If none does, nothing that was noted matters. */
-static __always_inline bool is_crowded(s32 cpu, struct cpu_context *here, u64 now_ns)
+/* Counts those who wait for this CPU, if they were counted a period ago, and brings its fair clock up to date. */
+static __always_inline void advance_fair_clock(s32 cpu, struct cpu_context *here, u64 now_ns)
 {
+	u64 clock_ns = here->flags & UNSPIN_STEER_CPU_SHARED ? shared_clock(cpu) : here->now_ns + here->offset_ns;
+
 	if (unspin_crowd_is_due(here->counted_ns, now_ns)) {
 		here->crowd = count_crowd(cpu, here);
 		here->counted_ns = now_ns;
-		if (!here->crowd)
-			here->notes = 0;
 	}
-	return here->crowd;
+	here->fair = unspin_fair_clock_now(here->fair, here->served_ns, here->crowd, clock_ns, options.slice_ns);
+}
+
+/* Whether serve_shares() has something to do: cheap, as it is asked at each dispatch. */
+static __always_inline bool may_serve_shares(const struct cpu_context *here, u64 now_ns)
+{
+	return here->crowd || unspin_crowd_is_due(here->counted_ns, now_ns);
 }
 
 /* Takes the note of the task that is least far of this CPU's; 0: none whose share has come so far. */
@@ -72,7 +82,6 @@ static __always_inline u32 take_note(struct cpu_context *here)
 		return 0;
 	bpf_for(slot, 0, (int)notes)
 	{
-		/* In bounds by the mask, here and below: the number of slots is a power of two. */
 		if (unspin_before(here->note[slot & SLOTS].position_ns, here->note[first & SLOTS].position_ns))
 			first = slot;
 	}
@@ -84,8 +93,8 @@ static __always_inline u32 take_note(struct cpu_context *here)
 	return thread;
 }
 
-/* That thread comes to this CPU if it still waits; false: it does not, or waits for its quota. */
-static __always_inline bool serve_share(s32 cpu, u32 thread, u64 now_ns)
+/* That thread comes to this CPU if it still waits, and not for its quota, and its share has come to where it stands now. */
+static __always_inline bool serve_share(s32 cpu, const struct cpu_context *here, u32 thread, u64 now_ns)
 {
 	struct task_struct *p = bpf_task_from_pid(thread);
 	struct task_context *task;
@@ -94,33 +103,34 @@ static __always_inline bool serve_share(s32 cpu, u32 thread, u64 now_ns)
 	if (!p)
 		return false;
 	task = context_of(p);
-	if (task && task->queue != THROTTLED_QUEUE && !(quotas && is_throttled(task, now_ns)))
+	if (task && task->queue != THROTTLED_QUEUE && unspin_share_is_due(here->fair, position_of(task)) &&
+	    !(quotas && is_throttled(task, now_ns)))
 		came = fetch(cpu, p, task, slice_of(task));
 	bpf_task_release(p);
 	return came;
 }
 
 /*
- * Whether a task whose share has come so far goes first on this CPU: 1 or 0. From ops.dispatch only, where this CPU has notes. Not inlined,
+ * Whether a task whose share has come so far goes first on this CPU: 1 or 0. From ops.dispatch only, if may_serve_shares(). Not inlined,
  * and not static: the verifier goes through it once.
  */
 __attribute__((noinline)) int serve_shares(s32 cpu, u64 now_ns)
 {
 	struct cpu_context *here = cpu_of(cpu);
-	u64 clock_ns;
 	u32 thread;
 	int look;
 
-	if (!here || !is_crowded(cpu, here, now_ns))
+	if (!here)
 		return 0;
-	clock_ns = here->flags & UNSPIN_STEER_CPU_SHARED ? shared_clock(cpu) : here->now_ns + here->offset_ns;
-	here->fair = unspin_fair_clock_now(here->fair, here->served_ns, here->crowd, clock_ns, options.slice_ns);
+	advance_fair_clock(cpu, here, now_ns);
+	if (!here->crowd)
+		return 0;
 	bpf_for(look, 0, NOTES_LOOKED_AT)
 	{
 		thread = take_note(here);
 		if (!thread)
 			return 0;
-		if (serve_share(cpu, thread, now_ns)) {
+		if (serve_share(cpu, here, thread, now_ns)) {
 			count(unspin_steer_shares_in_crowds, 1);
 			return 1;
 		}

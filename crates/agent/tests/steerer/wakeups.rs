@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use unspin_testbed::check;
 
 use unspin_agent::Steerer;
+use unspin_policy::mechanics::{expected_burst_ns, is_short};
 
 use super::{
     host::{Busy, counter, pin, set_online, still_there},
@@ -21,6 +22,9 @@ const SEEN: usize = 20;
 /// wake-ups 9 were late by more than 1 ms, by 1.3 to 10.7, each after a run that was charged 0.24 to 0.84 ms.
 const RUN_MAX: Duration = Duration::from_micros(100);
 
+/// The kernel's base slice on two CPUs.
+const SLICE_NS: u64 = 1_400_000;
+
 /// What the calling thread has run so far, as the scheduler charges it.
 fn charged() -> Duration {
     // SAFETY: a timespec of zeroes is one.
@@ -30,20 +34,25 @@ fn charged() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How late a thread wakes up that sleeps for a period each time and does next to nothing, sorted.
-pub fn lateness(times: usize) -> Vec<Duration> {
+/// How late a thread wakes up that sleeps for a period each time and does next to nothing, sorted. `strict`: only where its run was
+/// short with all that may have been charged to it from the sleep before it to the wake-up after it, as the emulator may stand still
+/// anywhere between, and where the scheduler takes its runs for short ones, which it does not for some time after a long one.
+pub fn lateness(times: usize, strict: bool) -> Vec<Duration> {
     // SAFETY: takes numbers only: timers of this thread expire when they are due.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
     let mut late = Vec::with_capacity(times);
-    let (mut run, mut charged_then) = (Duration::ZERO, charged());
+    let (mut asleep_then, mut burst_ns) = (charged(), SLICE_NS);
     for time in 0..SEEN + times {
-        let begin = Instant::now();
+        let (asleep, begin) = (charged(), Instant::now());
         std::thread::sleep(PERIOD);
-        if time >= SEEN && run <= RUN_MAX {
-            late.push(begin.elapsed() - PERIOD);
+        let by = begin.elapsed() - PERIOD;
+        let (run, most) = (asleep - asleep_then, charged() - asleep_then);
+        asleep_then = asleep;
+        burst_ns = expected_burst_ns(burst_ns, most.as_nanos() as u64, SLICE_NS);
+        let is_strict = most <= RUN_MAX && is_short(burst_ns, SLICE_NS);
+        if time >= SEEN && run <= RUN_MAX && (is_strict || !strict) {
+            late.push(by);
         }
-        let charged_now = charged();
-        (run, charged_then) = (charged_now - charged_then, charged_now);
     }
     late.sort();
     late
@@ -57,7 +66,7 @@ pub fn one_that_sleeps_runs_when_it_wakes_up() {
         let before = counter(&steerer, "wakeups_preempt");
         let busy = Busy::threads(hogs);
         std::thread::sleep(Duration::from_millis(100));
-        let late = lateness(2_000);
+        let late = lateness(2_000, false);
         drop(busy);
         let preempted = counter(&steerer, "wakeups_preempt") - before;
         assert!(late.len() > 1_000, "{hogs}: {} of 2,000", late.len());
@@ -75,8 +84,9 @@ pub fn one_that_sleeps_runs_when_it_wakes_up() {
 
 /// Threads that are woken together, and how often, by what they do then.
 const CROWD: usize = 512;
-const CROWDS: u32 = 3;
-const CROWD_PERIOD: Duration = Duration::from_millis(600);
+const CROWDS: u32 = 6;
+/// Not a multiple of the sleeper's: each time it is elsewhere when the crowd is woken.
+const CROWD_PERIOD: Duration = Duration::from_micros(603_700);
 const CROWD_WORK: Duration = Duration::from_millis(1);
 
 /// All sleep up to the same instants.
@@ -101,12 +111,16 @@ fn crowd() -> Vec<std::thread::JoinHandle<()>> {
 }
 
 check!(STEERER: one_that_sleeps_has_its_share_beside_a_crowd);
-/// Without its share in parts it waited until all had run: 276 ms, as with the kernel's own scheduler (270).
+/// Without its share in parts it waited until all had run: 276 ms, as with the kernel's own scheduler (270). In parts it waits until
+/// 256 others have had as much as its run, 26 ms for one of [`RUN_MAX`]; in 80 crowds 17 ms at most.
 pub fn one_that_sleeps_has_its_share_beside_a_crowd() {
     let steerer = steer("refuse-yields", |_| ());
     let before = counter(&steerer, "shares_in_crowds");
     let crowd = crowd();
-    let late = lateness((CROWD_PERIOD * CROWDS).as_millis() as usize / 2 - SEEN);
+    let late = lateness(
+        (CROWD_PERIOD * CROWDS).as_millis() as usize / 2 - SEEN,
+        true,
+    );
     for member in crowd {
         member.join().expect("it only computes");
     }
@@ -116,7 +130,7 @@ pub fn one_that_sleeps_has_its_share_beside_a_crowd() {
         "  late by {longest:?} at most in {} sleeps, {shares} shares",
         late.len()
     );
-    assert!(*longest < Duration::from_millis(100), "{longest:?}");
+    assert!(*longest < Duration::from_millis(40), "{longest:?}");
     assert!(shares > 0);
     still_there(&steerer);
 }

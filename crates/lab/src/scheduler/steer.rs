@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use unspin_policy::mechanics::{ClockRate, GroupWeight, QueueClock, Weight, slice_left_ns};
 
 use self::{
-    crowd::{Crowd, Note},
+    crowd::{Crowd, Notes},
     gang::Call,
     yield_buddy::YieldBuddy,
 };
@@ -127,7 +127,7 @@ pub struct Steer {
     shared_clock: QueueClock,
     shared_rate: ClockRate,
     /// Tasks with short runs that wait, by pCPU.
-    notes: Vec<Vec<Note>>,
+    notes: Vec<Notes>,
     clocks: Vec<QueueClock>,
     tasks: Vec<Entity>,
     groups: Vec<GroupState>,
@@ -146,7 +146,7 @@ impl Steer {
             topology,
             slice_ns: slice_ns.max(1),
             shared_clock: QueueClock::default(),
-            notes: vec![Vec::new(); cpus],
+            notes: vec![Notes::default(); cpus],
             shared_rate: ClockRate::default(),
             clocks: vec![QueueClock::default(); cpus],
             tasks: Vec::new(),

@@ -21,6 +21,12 @@ pub fn crowd_is_due(counted_ns: u64, now_ns: u64) -> bool {
     unsafe { raw::unspin_crowd_is_due(counted_ns, now_ns) }
 }
 
+/// Where a CPU that keeps so many notes, and has replaced so many, writes the next one: below [`CROWD_NOTES`].
+pub fn note_slot(notes: u32, replaced: u32) -> u32 {
+    // SAFETY: as above.
+    unsafe { raw::unspin_note_slot(notes, replaced) }
+}
+
 /// Whether a task whose runs are expected to be that long has its share in parts in a crowd.
 pub fn is_short(burst_ns: u64, slice_ns: u64) -> bool {
     // SAFETY: as above.
@@ -32,8 +38,8 @@ pub fn is_short(burst_ns: u64, slice_ns: u64) -> bool {
 pub struct FairClock(raw::unspin_fair_clock);
 
 impl FairClock {
-    /// The CPU has served so much virtual time in all, `waiting` tasks (1 or more) wait for it, and the clock of their queue
-    /// is at `queue_ns`, weighted ns.
+    /// The CPU has served so much virtual time in all, a crowd of `waiting` tasks waits for it, 0: none, and the clock of their
+    /// queue is at `queue_ns`, weighted ns.
     pub fn advance(&mut self, served_ns: u64, waiting: u64, queue_ns: u64, slice_ns: u64) {
         // SAFETY: as above.
         self.0 =

@@ -19,7 +19,7 @@ pub use bandwidth::{
     Bandwidth, LEAST_THROTTLED_SLICE_NS, LONGEST_THROTTLED_NS, slice_in_quota_ns, throttle_ends_ns,
     throttled_too_long,
 };
-pub use crowd::{CROWD, CROWD_NOTES, FairClock, crowd, crowd_is_due, is_short};
+pub use crowd::{CROWD, CROWD_NOTES, FairClock, crowd, crowd_is_due, is_short, note_slot};
 pub use domains::{DOMAIN_CPUS_MAX, Standing, own_standing, takes_again};
 pub use gang::{BuddyOutcome, BuddyPlaces, GangPlace, called_until_ns, is_called};
 pub use order::{OrderPlace, OrderQueue, order_facts};

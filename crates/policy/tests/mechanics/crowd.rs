@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use unspin_policy::mechanics::{CROWD, FairClock, Weight, crowd, crowd_is_due, is_short};
+use unspin_policy::mechanics::{
+    CROWD, CROWD_NOTES, FairClock, Weight, crowd, crowd_is_due, is_short, note_slot,
+};
 
 use super::{MS, SLICE_NS};
 
@@ -24,6 +26,18 @@ fn sixteen_for_each_cpu_are_a_crowd_and_are_counted_once_a_millisecond() {
     assert_eq!(crowd(0, 63, 4), None);
     assert_eq!(crowd(1, 63, 4), Some(16));
     assert!(!crowd_is_due(MS, 2 * MS - 1) && crowd_is_due(MS, 2 * MS));
+}
+
+#[test]
+fn notes_fill_all_places_then_replace_one_after_another() {
+    let all = CROWD_NOTES as u32;
+    for notes in 0..all {
+        assert_eq!(note_slot(notes, 7), notes);
+    }
+    for replaced in 0..3 * all {
+        assert_eq!(note_slot(all, replaced), replaced % all);
+    }
+    assert!(note_slot(u32::MAX, u32::MAX) < all);
 }
 
 #[test]
@@ -54,6 +68,12 @@ fn the_clock_is_never_behind_its_queues_and_goes_on_by_a_reach_at_most() {
     // A thousand waited for most of that time, 16 do now.
     clock.advance(905 * MS, 16, 9 * MS, SLICE_NS);
     assert_eq!(clock.at_ns(), 9 * MS + 2 * SLICE_NS + 4 * MS);
+    // No crowd: its queue's clock, and what is served meanwhile does not count.
+    clock.advance(906 * MS, 0, 10 * MS, SLICE_NS);
+    assert_eq!(clock.at_ns(), 10 * MS);
+    clock.advance(907 * MS, 0, 10 * MS, SLICE_NS);
+    clock.advance(907 * MS, 16, 10 * MS, SLICE_NS);
+    assert_eq!(clock.at_ns(), 10 * MS);
     // Virtual times wrap around.
     let mut clock = FairClock::default();
     clock.advance(u64::MAX - MS, 16, 1 << 63, SLICE_NS);

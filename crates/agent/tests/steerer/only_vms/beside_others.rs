@@ -142,7 +142,7 @@ fn others_wake_up_beside_vms_without_waiting_for_a_slice() {
     let vms = [Killed::vm("peaceful", 7), Killed::vm("peaceful", 8)];
     std::thread::sleep(Duration::from_millis(300));
     let measure = |name: &str| {
-        let late = lateness(1_000);
+        let late = lateness(1_000, false);
         let (median, p99) = (late[late.len() / 2], late[late.len() * 99 / 100]);
         println!("  beside 8 vCPUs on 2 CPUs, {name}: late by {median:?}, 99 % by {p99:?} at most");
         (median, p99)

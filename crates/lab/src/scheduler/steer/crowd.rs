@@ -1,16 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks with short runs that wait in a crowd: the caller of `policy/mechanics/crowd.h`, as bpf/scheduler/waits/crowd.bpf.h is.
 
-use unspin_policy::mechanics::{CROWD_NOTES, FairClock, before, crowd, crowd_is_due, is_short};
+use unspin_policy::mechanics::{FairClock, before, crowd, crowd_is_due, is_short, note_slot};
 
 use super::Steer;
 use crate::ids::{Cpu, Task};
 
-/// A task with short runs that waits.
+/// A task with short runs that waited when it was noted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
     position_ns: u64,
     task: Task,
+}
+
+/// Those of a pCPU, in no order, and how many were written over others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes {
+    notes: Vec<Note>,
+    replaced: u32,
+}
+
+impl Notes {
+    fn write(&mut self, note: Note) {
+        let slot = note_slot(self.notes.len() as u32, self.replaced) as usize;
+        if slot == self.notes.len() {
+            self.notes.push(note);
+        } else {
+            self.notes[slot] = note;
+            self.replaced = self.replaced.wrapping_add(1);
+        }
+    }
+
+    /// That of the task that is least far, if a fair share has come there: `take_note()`.
+    fn take(&mut self, fair: FairClock) -> Option<Task> {
+        let mut first = 0;
+        for (at, note) in self.notes.iter().enumerate() {
+            if before(note.position_ns, self.notes[first].position_ns) {
+                first = at;
+            }
+        }
+        fair.is_due(self.notes.get(first)?.position_ns)
+            .then(|| self.notes.swap_remove(first).task)
+    }
 }
 
 /// What a pCPU keeps of those that wait for it.
@@ -29,58 +60,44 @@ impl Steer {
     pub(super) fn note_share(&mut self, task: Task, cpu: Cpu) {
         let short = is_short(self.tasks[task.index()].burst_ns, self.slice_ns);
         let position_ns = self.position_ns(task);
-        let notes = &mut self.notes[cpu.index()];
-        if short && notes.len() < CROWD_NOTES {
-            notes.push(Note { position_ns, task });
+        if short {
+            self.notes[cpu.index()].write(Note { position_ns, task });
         }
     }
 
-    /// How many wait for that pCPU if they are a crowd; if not, nothing that was noted matters: `is_crowded()`.
-    fn crowd(&mut self, now_ns: u64, cpu: Cpu) -> Option<u64> {
+    /// Counts those who wait for that pCPU, if they were counted a period ago, and brings its fair clock up to date; whether they are
+    /// a crowd: `advance_fair_clock()`.
+    fn advance_fair_clock(&mut self, now_ns: u64, cpu: Cpu) -> bool {
         let known = &mut self.cpus[cpu.index()].crowd;
-        if known
-            .counted_ns
-            .is_none_or(|at_ns| crowd_is_due(at_ns, now_ns))
-        {
+        let counted_ns = known.counted_ns;
+        if counted_ns.is_none_or(|at_ns| crowd_is_due(at_ns, now_ns)) {
             known.counted_ns = Some(now_ns);
             let own = self.own[cpu.index()].len();
             known.waiting = crowd(own, self.shared.len(), self.topology.cpus());
-            if known.waiting.is_none() {
-                self.notes[cpu.index()].clear();
-            }
+        } else if known.waiting.is_none() {
+            return false;
         }
-        known.waiting
+        let (waiting, clock_ns) = (known.waiting.unwrap_or(0), self.shared_clock.now_ns);
+        known
+            .fair
+            .advance(known.served_ns, waiting, clock_ns, self.slice_ns);
+        waiting > 0
     }
 
     /// The task that goes first on this pCPU since its share has come so far: `serve_shares()`.
     pub(super) fn serve_share(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
-        if self.notes[cpu.index()].is_empty() {
+        if !self.advance_fair_clock(now_ns, cpu) {
             return None;
         }
-        let waiting = self.crowd(now_ns, cpu)?;
-        let crowd = &mut self.cpus[cpu.index()].crowd;
-        let clock_ns = self.shared_clock.now_ns;
-        crowd
-            .fair
-            .advance(crowd.served_ns, waiting, clock_ns, self.slice_ns);
-        let fair = crowd.fair;
-        loop {
-            let notes = &mut self.notes[cpu.index()];
-            let mut first = 0;
-            for (at, note) in notes.iter().enumerate() {
-                if before(note.position_ns, notes[first].position_ns) {
-                    first = at;
-                }
-            }
-            if !fair.is_due(notes.get(first)?.position_ns) {
-                return None;
-            }
-            let task = notes.swap_remove(first).task;
+        let fair = self.cpus[cpu.index()].crowd.fair;
+        while let Some(task) = self.notes[cpu.index()].take(fair) {
             let entity = &self.tasks[task.index()];
-            if entity.queued && entity.allowed.contains(cpu) {
+            let waits = entity.queued && entity.allowed.contains(cpu);
+            if waits && fair.is_due(self.position_ns(task)) {
                 return Some(task);
             }
         }
+        None
     }
 }
 
@@ -98,21 +115,32 @@ mod tests {
     const MEMBERS: u32 = 200;
     const CPU: Cpu = Cpu(0);
 
-    /// On one pCPU: task 0 has run for 20 us each time, the others for a millisecond each; all wake up together. How long it waits
-    /// for each of its first runs, ns.
-    fn waits(burst_ns: u64) -> Vec<u64> {
-        let mut steer = Steer::new(Topology::new(1, 1, 1, 1).expect("a pCPU"), 3 * MS);
-        for task in 0..=MEMBERS {
+    fn one_cpu(burst_ns: u64) -> Steer {
+        cpus(1, burst_ns)
+    }
+
+    /// Task 0 has runs of `burst_ns`, MEMBERS others for each pCPU of a millisecond.
+    fn cpus(cpus: u32, burst_ns: u64) -> Steer {
+        let topology = Topology::new(1, 1, cpus, 1).expect("pCPUs");
+        let mut steer = Steer::new(topology, 3 * MS);
+        for task in 0..=cpus * MEMBERS {
             steer.add_task(Group(0), NICE_0_WEIGHT, Allowed::All, None);
             steer.tasks[task as usize].burst_ns = if task == 0 { burst_ns } else { MS };
         }
-        for task in 1..=MEMBERS {
-            steer.enqueue(0, Task(task), CPU, Enqueue::Wakeup);
-        }
         // It has had what its runs are shorter than a slice.
         steer.tasks[0].vtime_ns = MS;
-        steer.enqueue(0, Task(0), CPU, Enqueue::Wakeup);
-        let (mut now_ns, mut since_ns, mut waits) = (0, 0, Vec::new());
+        steer
+    }
+
+    fn wake(steer: &mut Steer, now_ns: u64, tasks: impl IntoIterator<Item = u32>) {
+        for task in tasks {
+            steer.enqueue(now_ns, Task(task), CPU, Enqueue::Wakeup);
+        }
+    }
+
+    /// Task 0 runs for 20 us and wakes up at once, others run for a millisecond: how long it waits for each of its first runs, ns.
+    fn waits(steer: &mut Steer, since_ns: u64) -> Vec<u64> {
+        let (mut now_ns, mut since_ns, mut waits) = (since_ns, since_ns, Vec::new());
         while now_ns < u64::from(MEMBERS) * MS {
             let Some(task) = steer.pick_next(now_ns, CPU) else {
                 break;
@@ -131,10 +159,17 @@ mod tests {
         waits
     }
 
+    fn waits_in_a_crowd(burst_ns: u64) -> Vec<u64> {
+        let mut steer = one_cpu(burst_ns);
+        wake(&mut steer, 0, 1..=MEMBERS);
+        wake(&mut steer, 0, [0]);
+        waits(&mut steer, 0)
+    }
+
     /// 20 us of 201 tasks: every 4 ms, after what it is ahead at first.
     #[test]
     fn it_has_its_share_in_parts() {
-        let waits = waits(20 * US);
+        let waits = waits_in_a_crowd(20 * US);
         assert!(waits.len() > 10, "{waits:?}");
         let longest = waits.iter().skip(1).max();
         assert!(longest.is_some_and(|wait| *wait < 10 * MS), "{waits:?}");
@@ -142,6 +177,67 @@ mod tests {
 
     #[test]
     fn one_with_longer_runs_waits_for_all() {
-        assert_eq!(waits(MS).len(), 0);
+        assert_eq!(waits_in_a_crowd(MS).len(), 0);
+    }
+    /// Members of the crowd are still being woken when tasks are counted: it is noted before that.
+    #[test]
+    fn one_that_wakes_up_before_the_crowd_has_its_share_too() {
+        let mut steer = one_cpu(20 * US);
+        steer.tasks[0].vtime_ns = 100 * US;
+        wake(&mut steer, 0, [1, 2, 0]);
+        assert_eq!(steer.pick_next(0, CPU), Some(Task(1)));
+        steer.put_previous(MS, CPU, false);
+        wake(&mut steer, MS, 3..=MEMBERS);
+        let waits = waits(&mut steer, MS);
+        // 100 us of 201 tasks, and one that runs meanwhile.
+        assert!(waits.iter().all(|wait| *wait <= 21 * MS), "{waits:?}");
+        assert!(waits.len() > 32, "{waits:?}");
+    }
+    /// Notes of runs before the crowd give it nothing.
+    #[test]
+    fn one_that_was_noted_often_has_its_share_only() {
+        let mut steer = one_cpu(20 * US);
+        for time in 0..40 {
+            let now_ns = time * 20 * US;
+            wake(&mut steer, now_ns, [0]);
+            assert_eq!(steer.pick_next(now_ns, CPU), Some(Task(0)));
+            steer.put_previous(now_ns + 20 * US, CPU, false);
+        }
+        wake(&mut steer, MS, 0..=MEMBERS);
+        let waits = waits(&mut steer, MS);
+        // 20 us of the 200 tasks at first, of 130 then.
+        assert!(waits.len() > 32, "{waits:?}");
+        assert!(waits[..32].iter().all(|wait| *wait >= 2 * MS), "{waits:?}");
+    }
+    /// Both have served a part of the crowd, but the task has waited for the first alone.
+    #[test]
+    fn its_share_has_come_as_far_on_a_cpu_where_it_has_not_been() {
+        let mut steer = cpus(2, 20 * US);
+        steer.shared_clock.now_ns = 50 * MS;
+        steer.tasks[0].vtime_ns = 50 * MS + 100 * US;
+        wake(&mut steer, 0, 0..=2 * MEMBERS);
+        // When it ran, and when it woke up on the second.
+        let (mut runs, mut moved_ns) = (0, None);
+        for now_ns in (0..u64::from(MEMBERS) * MS).step_by(MS as usize) {
+            if steer.pick_next(now_ns, Cpu(1)) == Some(Task(0)) {
+                let waited_ns = now_ns - moved_ns.expect("it has been there");
+                // 20 us of those who wait, for each of the two.
+                assert!(waited_ns <= 5 * MS, "{waited_ns}");
+                assert!(runs > 10, "{runs}");
+                return;
+            }
+            steer.put_previous(now_ns + MS, Cpu(1), false);
+            if steer.pick_next(now_ns, CPU) == Some(Task(0)) {
+                runs += 1;
+                let late = now_ns > 60 * MS;
+                moved_ns = late.then_some(now_ns);
+                steer.put_previous(now_ns + 20 * US, CPU, false);
+                let cpu = if late { Cpu(1) } else { CPU };
+                steer.enqueue(now_ns + 20 * US, Task(0), cpu, Enqueue::Wakeup);
+                steer.pick_next(now_ns + 20 * US, CPU);
+            }
+            steer.put_previous(now_ns + MS, CPU, false);
+        }
+        panic!("it waited for all, after {runs} runs");
     }
 }
