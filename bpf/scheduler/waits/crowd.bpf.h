@@ -8,7 +8,10 @@
 
 #include "../slices.bpf.h"
 
-/* Notes of tasks that are gone are looked at, and dropped, so often at one dispatch. */
+/*
+ * So many notes are looked at in one dispatch; those of tasks that are gone, or have run since, are dropped. The oldest come first, so
+ * that a task may wait for UNSPIN_CROWD_NOTES / 4 dispatches more. The lab looks at all. Ours.
+ */
 #define NOTES_LOOKED_AT 4
 #define SLOTS (UNSPIN_CROWD_NOTES - 1)
 
