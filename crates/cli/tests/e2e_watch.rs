@@ -9,15 +9,38 @@ use std::process::Command;
 use common::{ended, repository};
 use serde_json::Value;
 
-/// Rows of `top`, asked through the socket of a `serve`, while 2 VMs of 4 vCPUs run for 14 s, changed like that.
-fn watched(change: &str) -> Vec<Value> {
-    let serve = "serve --socket /run/watch.sock --burst-every 1s -- unspin";
-    let top = "top --socket /run/watch.sock --once --json --interval 2s -- unspin";
-    let run = "vm run scenarios/demo/2x4-ticket.toml --observe off --set duration=14s --set";
+const SERVE: &str = "unspin serve --socket /run/watch.sock --burst-every 1s --";
+const TOP: &str = "unspin top --socket /run/watch.sock --once --json --interval 2s";
+const RUN: &str = "unspin vm run scenarios/demo/2x4-ticket.toml --observe off --set";
+
+/// What `top` prints of 2 VMs of 4 vCPUs when the bursts of a `serve` have sampled both. How soon they have is up to the speed of
+/// the machine that emulates the testbed, so `top` is asked again until then, at most 100 times.
+fn sampled() -> Vec<Value> {
+    let shell = common::cache().join("linux-guest/current/tree/usr/bin/busybox");
+    let script = format!(
+        "\"$@\" >&2 & n=0
+        while n=$((n+1)); kill -0 $! && rows=$({TOP}) && [ $n -lt 100 ]; do
+            case $rows in *'\"bursts\":'[1-9]*'\"bursts\":'[1-9]*) break;; esac
+        done
+        kill $!; wait; echo \"$rows\""
+    );
+    let shell = [shell.to_str().expect("UTF-8"), "sh", "-c", &script, "sh"];
+    let run = RUN.split(' ').chain(["duration=500s", "--set", "seed=1"]);
+    rows(SERVE.split(' ').chain(shell).chain(run))
+}
+
+/// What `top` prints of the last whole 2 s of a run of 14 s, changed like that.
+fn not_sampled(change: &str) -> Vec<Value> {
+    let line = format!("{SERVE} {TOP} -- {RUN} duration=14s --set");
+    rows(line.split(' ').chain([change]))
+}
+
+/// The rows of the object that this command prints in the testbed.
+fn rows<'a>(line: impl Iterator<Item = &'a str>) -> Vec<Value> {
     let mut command = Command::new(common::UNSPIN);
     command
-        .args(format!("testbed run -- unspin {serve} {top} {run}").split(' '))
-        .arg(change)
+        .args(["testbed", "run", "--"])
+        .args(line)
         .current_dir(repository());
     let ended = ended(&mut command);
     assert_eq!(ended.status, 0, "{ended:#?}");
@@ -36,7 +59,7 @@ fn number(row: &Value, key: &str) -> f64 {
 
 #[test]
 fn a_convoy_is_told_from_vms_that_only_wait_for_a_cpu() {
-    let rows = watched("seed=1");
+    let rows = sampled();
     let vms = of(&rows, "vm");
     assert_eq!(vms.len(), 2, "{rows:#?}");
     for vm in &vms {
@@ -59,7 +82,7 @@ fn a_convoy_is_told_from_vms_that_only_wait_for_a_cpu() {
     assert!(!of(&rows, "blame").is_empty(), "{rows:#?}");
 
     // As many vCPUs on as many CPUs, that hardly ever meet at their lock: pure steal.
-    let rows = watched("vm.user_work=\"2000000 loops\"");
+    let rows = not_sampled("vm.user_work=\"2000000 loops\"");
     let vms = of(&rows, "vm");
     assert_eq!(vms.len(), 2, "{rows:#?}");
     for vm in vms {

@@ -4,6 +4,7 @@
 mod common;
 
 use std::{
+    io::Read,
     os::unix::process::CommandExt,
     path::Path,
     process::{Command, Stdio},
@@ -82,20 +83,26 @@ proptest! {
 
 #[test]
 fn a_real_process_is_named_until_it_ends() {
-    // A shell that says it is a QEMU, and waits for its standard input to end.
+    // A shell that says it is a QEMU, and waits for its standard input to end. It runs before it is looked at: spawn() returns while
+    // the kernel still sets its arguments up, and /proc shows none until then (exec_mmap() wakes the parent before
+    // create_elf_tables(); fs/exec.c of Linux 6.12).
     let mut vm = Command::new("/bin/sh")
         .arg0("/usr/bin/kvm")
         .args([
             "-c",
-            "read line",
+            "echo it runs; read line",
             "-name",
             "guest=real-one,debug-threads=on",
             "-uuid",
         ])
         .arg("4DEA22B3-1D52-D8F3-2516-782E98AB3FA0")
         .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .expect("a shell");
+    let mut said = [0; 7];
+    let out = vm.stdout.as_mut().expect("a pipe");
+    out.read_exact(&mut said).expect("it runs");
     let proc = Path::new("/proc");
     let Look::Found(found) = look(proc, vm.id()) else {
         panic!("it runs")

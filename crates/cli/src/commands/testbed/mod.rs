@@ -148,13 +148,20 @@ fn linux_of(command: &[OsString]) -> Option<LinuxGuests> {
     }
 }
 
-/// The scenario of `unspin vm run ...` and `unspin compare ...`, recorded or not, read here first: a mistake in it is told before anything boots.
+/// The scenario of `unspin vm run ...` and `unspin compare ...`, recorded or not, also behind another program (as in
+/// `sh -c 'nice "$@"' sh unspin vm run ...`), read here first: a mistake in it is told before anything boots.
 fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
-    if command.first().is_none_or(|name| name != "unspin") {
+    let Some(at) = command.iter().position(|word| word == "unspin") else {
         return Ok(None);
-    }
-    // Clap prints usage errors of the inner command itself, and leaves with status 2, as the outer one would.
-    match Arguments::parse_from(command).command {
+    };
+    let arguments = match Arguments::try_parse_from(&command[at..]) {
+        Ok(arguments) => arguments,
+        // Clap prints usage errors of the inner command itself, and leaves with status 2, as the outer one would.
+        Err(error) if at == 0 => error.exit(),
+        // The word was another program's.
+        Err(_) => return Ok(None),
+    };
+    match arguments.command {
         Command::Vm(VmVerb::Run(arguments)) => arguments.scenario.load().map(Some),
         Command::Bench(Bench::Vm(arguments)) => {
             crate::commands::bench::vm::scenario(&arguments).map(Some)
@@ -204,6 +211,20 @@ mod tests {
             ("ls", 0),
         ] {
             assert_eq!(found(line), windows, "{line}");
+        }
+    }
+
+    #[test]
+    fn scenarios_are_found_behind_other_programs() {
+        let demo = "../../scenarios/demo/2x4-ticket.toml";
+        for (line, is_found) in [
+            ("unspin serve -- unspin top --once -- unspin vm run", true),
+            ("unspin serve -- sh -c script sh unspin vm run", true),
+            ("ls unspin", false),
+        ] {
+            let words: Vec<OsString> = line.split(' ').chain([demo]).map(Into::into).collect();
+            let found = scenario_of(&words).expect("no mistake in it");
+            assert_eq!(found.is_some(), is_found, "{line}");
         }
     }
 
