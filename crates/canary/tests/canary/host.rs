@@ -144,40 +144,43 @@ pub fn run(
     unspin_canary::run(request, &session, better)
 }
 
-/// While a sched_ext scheduler has the host, a real-time thread on each CPU takes it for so long again and again; nobody does before or
-/// after.
+/// While a sched_ext scheduler has the host, real-time threads, as many as there are CPUs, take all of them at once for so long again and
+/// again; nobody does before or after.
 pub struct Bursts {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Bursts {
-    /// Of that length, with pauses as long.
+    /// Of that length, with pauses as long, all by one clock: bursts that take turns leave a CPU to whoever wakes up.
     pub fn start(length: Duration) -> Bursts {
         let over = Arc::new(AtomicBool::new(false));
         let cpus = thread::available_parallelism().map_or(1, |cpus| cpus.get());
+        let start = Instant::now();
         let threads = (0..cpus).map(|_| {
             let over = Arc::clone(&over);
-            thread::spawn(move || disturb(&over, length))
+            thread::spawn(move || disturb(&over, start, length))
         });
         let threads = threads.collect();
         Bursts { over, threads }
     }
 }
 
-fn disturb(over: &AtomicBool, length: Duration) {
+fn disturb(over: &AtomicBool, start: Instant, length: Duration) {
     let parameter = libc::sched_param { sched_priority: 1 };
     // SAFETY: a parameter of our own that outlives the call; 0: the calling thread.
     let done = unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameter) };
     assert_eq!(done, 0, "as root");
-    while !over.load(Ordering::Relaxed) {
-        if is_steered() {
-            let began = Instant::now();
-            while began.elapsed() < length {
-                black_box(0);
-            }
+    for burst in (0..).step_by(2) {
+        if over.load(Ordering::Relaxed) {
+            return;
         }
-        thread::sleep(length);
+        let (begin, end) = (start + length * burst, start + length * (burst + 1));
+        thread::sleep(begin.saturating_duration_since(Instant::now()));
+        let takes = is_steered();
+        while takes && Instant::now() < end {
+            black_box(0);
+        }
     }
 }
 
