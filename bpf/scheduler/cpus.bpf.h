@@ -7,13 +7,37 @@
 
 #include "members.bpf.h"
 
+/* That CPU is online from now on, or is not; those that are, are counted, its domain's and all. Returns 0. Not inlined, as clock_of(). */
+__attribute__((noinline)) int set_offline(s32 changed, bool offline)
+{
+	struct cpu_context *there = cpu_of(changed);
+	struct domain *domain;
+	u32 cpu, queue, online = 0, all = 0;
+
+	if (!there)
+		return 0;
+	there->offline = offline;
+	queue = shared_queue_of(there);
+	domain = domain_of(queue);
+	bpf_for(cpu, 0, options.cpus)
+	{
+		there = cpu_of(cpu);
+		if (!there || !(there->flags & UNSPIN_STEER_CPU_SHARED) || there->offline)
+			continue;
+		all++;
+		if (shared_queue_of(there) == queue)
+			online++;
+	}
+	cpus_online = all;
+	if (domain)
+		domain->online = online;
+	return 0;
+}
+
 SEC("struct_ops/cpu_online")
 void BPF_PROG(steer_cpu_online, s32 cpu)
 {
-	struct cpu_context *there = cpu_of(cpu);
-
-	if (there)
-		there->offline = 0;
+	set_offline(cpu, false);
 }
 
 /*
@@ -23,11 +47,9 @@ void BPF_PROG(steer_cpu_online, s32 cpu)
 SEC("struct_ops/cpu_offline")
 void BPF_PROG(steer_cpu_offline, s32 cpu)
 {
-	struct cpu_context *there = cpu_of(cpu);
 	struct task_struct *p;
 
-	if (there)
-		there->offline = 1;
+	set_offline(cpu, true);
 	bpf_for_each(scx_dsq, p, cpu, 0)
 	{
 		struct task_context *task = context_of(p);
@@ -91,6 +113,7 @@ s32 BPF_PROG(steer_init)
 	struct bpf_cpumask *mask;
 	u32 zero = 0;
 	u32 cpu, number;
+	const struct cpumask *online;
 	s32 error;
 
 	cpus_shared = bpf_map_lookup_elem(&shared, &zero);
@@ -112,13 +135,16 @@ s32 BPF_PROG(steer_init)
 		if (error)
 			return error;
 	}
+	online = scx_bpf_get_online_cpumask();
 	bpf_for(cpu, 0, options.cpus)
 	{
+		set_offline(cpu, !bpf_cpumask_test_cpu(cpu, online));
 		error = scx_bpf_create_dsq(cpu, ANY_NODE);
 		if (error)
-			return error;
+			break;
 	}
-	return 0;
+	scx_bpf_put_cpumask(online);
+	return error;
 }
 
 #endif

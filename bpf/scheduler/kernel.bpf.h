@@ -184,9 +184,10 @@ void bpf_task_release(struct task_struct *p) __ksym;
 struct bpf_cpumask *bpf_cpumask_create(void) __ksym;
 void bpf_cpumask_release(struct bpf_cpumask *mask) __ksym;
 void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym;
+const struct cpumask *scx_bpf_get_online_cpumask(void) __ksym;
+void scx_bpf_put_cpumask(const struct cpumask *mask) __ksym;
 bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask) __ksym;
 bool bpf_cpumask_subset(const struct cpumask *inner, const struct cpumask *outer) __ksym;
-u32 bpf_cpumask_weight(const struct cpumask *mask) __ksym;
 u32 bpf_cpumask_any_distribute(const struct cpumask *mask) __ksym;
 u32 bpf_cpumask_any_and_distribute(const struct cpumask *one, const struct cpumask *other) __ksym;
 

@@ -149,9 +149,9 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 		if (!here->next_is_buddy && !here->next_returns)
 			count(unspin_steer_missed, 1);
 	}
+	bound_starvation(cpu, here, now_ns);
 	if (may_serve_shares(here, now_ns) && serve_shares(cpu, now_ns))
 		return;
-	bound_starvation(cpu, here, now_ns);
 	if (options.domains > 1 && here->flags & UNSPIN_STEER_CPU_SHARED &&
 	    take_for_balance(shared_queue_of(here), cpu, now_ns, task && task->home < SHARED_QUEUE))
 		return;

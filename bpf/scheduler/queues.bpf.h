@@ -21,8 +21,7 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 	task->placed = 0;
 	args.vtime = task->vtime_ns;
 	task->queue = queue;
-	if (enq_flags & SCX_ENQ_WAKEUP)
-		note_share(p, task);
+	note_share(task, scx_bpf_task_cpu(p), scheduled(p)->pid);
 	__scx_bpf_dsq_insert_vtime(p, &args);
 }
 

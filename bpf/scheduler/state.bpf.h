@@ -53,6 +53,7 @@ struct task_context {
 	u64 lag_ns;		/* with which it went to sleep (policy/mechanics/wakeup.h) */
 	u64 slept_ns;		/* sum_exec_runtime when it did */
 	u32 burst_ns;		/* how long it is expected to run when it wakes up: a slice at most */
+	u32 mean_ns;		/* how long its runs are in the mean: a slice at most */
 	u64 throttled_since_ns; /* 0: it is not throttled, or has run since */
 	u32 placed;		/* it was placed where it wakes up: it is not placed again */
 	u64 slice_end_ns;
@@ -148,12 +149,12 @@ struct cpu_context {
 	u64 runner_ns;	     /* its position */
 	u64 runner_since_ns; /* when it was there */
 	u64 runner_weight;   /* effective; 0: it is not preempted by a wake-up */
-	u64 served_ns;	     /* virtual time that tasks had here */
-	struct unspin_fair_clock fair;
-	u64 counted_ns; /* when the tasks that wait for it were counted */
-	u64 crowd;	/* how many they were; 0: no crowd */
+	u64 ran_ns;	     /* time for which tasks ran here */
+	u64 shared_ran_ns;   /* of that, what its domain's fair clock has gone on by */
+	u64 counted_ns;	     /* when the tasks that wait for it were counted */
+	u32 crowd;	     /* they were a crowd */
 	u32 notes;
-	u32 replaced;				       /* notes that were written over others: unspin_note_slot() */
+	u32 written;				       /* notes, so far: unspin_note_slot() */
 	struct note_of_share note[UNSPIN_CROWD_NOTES]; /* in no order; so many are valid; with the run queue locked */
 	struct unspin_clock_rate rate;
 	u64 slice_timer_ns;    /* when the timer of slice_timers fires; 0: it is not armed */

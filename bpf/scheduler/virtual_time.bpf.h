@@ -7,7 +7,7 @@
 #define UNSPIN_BPF_SCHEDULER_VIRTUAL_TIME_H
 
 #include "domains/queues.bpf.h"
-#include "../../policy/mechanics/virtual_time.h"
+#include "../../policy/mechanics/crowd.h"
 
 /*
  * Whether it was preempted inside a migrate_disable(). BPF programs on tracepoints are such places: a guest that makes hypercalls
@@ -90,6 +90,16 @@ static __always_inline u64 domain_lag(void)
 	return options.domains > 1 ? unspin_domain_lag(options.slice_ns) : 0;
 }
 
+/* The clock by which a task is placed in that queue that wakes up or is new; now_ns: the queue's. Not inlined, as clock_of(). */
+__attribute__((noinline)) u64 crowd_clock(u32 queue, u64 now_ns)
+{
+	struct cpu_context *there = cpu_of(queue);
+	struct domain *domain = domain_numbered((there ? shared_queue_of(there) : queue) - SHARED_QUEUE);
+	u64 offset_ns = there ? there->offset_ns : 0;
+
+	return domain ? unspin_crowd_clock(now_ns, domain->fair_ns - offset_ns, options.slice_ns) : now_ns;
+}
+
 /* The task is placed in a queue, possibly again; `wakes`: from sleep. */
 static __always_inline void place_task(struct task_context *task, u32 queue, bool wakes)
 {
@@ -108,8 +118,8 @@ static __always_inline void place_task(struct task_context *task, u32 queue, boo
 	task->vtime_ns = unspin_place_vtime(task->vtime_ns, weight, debt_ns, now_ns - domain_lag(), options.slice_ns);
 	if (wakes) {
 		task->effective = weight;
-		task->vtime_ns = unspin_wake_vtime(task->vtime_ns, weight, task->lag_ns, task->burst_ns, now_ns,
-						   options.slice_ns);
+		task->vtime_ns = unspin_wake_vtime(task->vtime_ns, weight, task->lag_ns, task->burst_ns,
+						   crowd_clock(queue, now_ns), options.slice_ns);
 	}
 }
 
@@ -123,7 +133,7 @@ __attribute__((noinline)) u64 charged_vtime(u64 vtime_ns, u64 weight, u64 ran_ns
 	u64 clock_ns = there ? there->now_ns : shared_clock(queue);
 
 	if (here)
-		here->served_ns += unspin_weighted(weight, ran_ns);
+		here->ran_ns += ran_ns;
 	if (there)
 		there->standing_ns += unspin_weighted(weight, ran_ns);
 	return unspin_charge_vtime(vtime_ns, weight, ran_ns, clock_ns - domain_lag(), options.slice_ns);
@@ -145,6 +155,7 @@ static __always_inline void note_sleep(struct task_struct *p, struct task_contex
 	u64 runtime_ns = scheduled(p)->se.sum_exec_runtime;
 
 	task->burst_ns = unspin_expected_burst(task->burst_ns, runtime_ns - task->slept_ns, options.slice_ns);
+	task->mean_ns = unspin_mean_burst(task->mean_ns, runtime_ns - task->slept_ns, options.slice_ns);
 	task->slept_ns = runtime_ns;
 	task->lag_ns = unspin_lag(task->vtime_ns, clock_of(task->home));
 }
@@ -172,7 +183,9 @@ static __always_inline void start(struct task_context *task)
 	task->home = shared_queue_at(bpf_get_smp_processor_id());
 	task->effective = effective_weight(task);
 	task->burst_ns = options.slice_ns;
-	task->vtime_ns = unspin_start_vtime(shared_clock(task->home), task->effective, options.slice_ns);
+	task->mean_ns = options.slice_ns;
+	task->vtime_ns = unspin_start_vtime(crowd_clock(task->home, shared_clock(task->home)), task->effective,
+					    options.slice_ns);
 }
 
 /* A domain's clock has moved on: where it stands among others. `waits`: a task waits in its queue. */

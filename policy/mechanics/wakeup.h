@@ -16,7 +16,7 @@
 
 #include "virtual_time.h"
 
-/* A run that is shorter than expected shortens what is expected by one in so many parts of the difference. Ours. */
+/* A run that is shorter than the mean, or longer, changes that by one in so many parts of the difference. Ours. */
 #define UNSPIN_BURST_PARTS 4u
 
 /*
@@ -26,6 +26,20 @@
 #define UNSPIN_PROTECTED_NS 100000u
 
 /*
+ * How long runs of the task are in the mean, ns of CPU time: it went to sleep after one of ran_ns, which counts as a slice at most. It
+ * follows long runs as slowly as short ones, so that one long run among many short ones, as by interrupts that fall into it,
+ * makes no other task of it.
+ */
+UNSPIN_PURE unspin_u64 unspin_mean_burst(unspin_u64 mean_ns, unspin_u64 ran_ns, unspin_u64 slice_ns)
+{
+	if (ran_ns > slice_ns)
+		ran_ns = slice_ns;
+	if (ran_ns >= mean_ns)
+		return mean_ns + (ran_ns - mean_ns) / UNSPIN_BURST_PARTS;
+	return mean_ns - (mean_ns - ran_ns + UNSPIN_BURST_PARTS - 1) / UNSPIN_BURST_PARTS;
+}
+
+/*
  * How long the task may be expected to run when it wakes up next, ns of CPU time: it went to sleep after a run of ran_ns. Longer
  * runs count at once, shorter ones bit by bit: a task that computes now and then is none that never does. At most a slice.
  */
@@ -33,9 +47,7 @@ UNSPIN_PURE unspin_u64 unspin_expected_burst(unspin_u64 burst_ns, unspin_u64 ran
 {
 	if (ran_ns > slice_ns)
 		ran_ns = slice_ns;
-	if (ran_ns >= burst_ns)
-		return ran_ns;
-	return burst_ns - (burst_ns - ran_ns + UNSPIN_BURST_PARTS - 1) / UNSPIN_BURST_PARTS;
+	return ran_ns >= burst_ns ? ran_ns : unspin_mean_burst(burst_ns, ran_ns, slice_ns);
 }
 
 /* By how much the task is behind its queue's clock when it goes to sleep; 0: it is not. */

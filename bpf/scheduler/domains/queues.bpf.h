@@ -22,6 +22,9 @@ struct domain {
 	struct unspin_clock_rate rate;
 	u64 taken_ns;			    /* when it last searched for a task of another one to take */
 	struct bpf_cpumask __kptr *mask;    /* the CPUs that serve its queue; made by ops.init */
+	u32 online;			    /* how many of them are online; a quotient by 0 is 0 in BPF */
+	u64 fair_ns;			    /* policy/mechanics/crowd.h */
+	u64 crowd_ns;			    /* when a crowd was counted last */
 	u8 order[UNSPIN_STEER_DOMAINS_MAX]; /* the other domains, from near to far; set before attach */
 };
 
@@ -32,6 +35,7 @@ struct {
 	__type(value, struct domain);
 } domains SEC(".maps");
 
+u32 cpus_online;       /* of all domains */
 u64 first_standing_ns; /* of the first domain: unspin_first_standing() */
 
 static __always_inline struct domain *domain_numbered(u32 number)

@@ -16,57 +16,64 @@
 #define SLOTS (UNSPIN_CROWD_NOTES - 1)
 
 /*
- * That thread waits at that position, and its runs are short: a note for that CPU, whose run queue the caller has locked. Returns 0. Not
- * inlined, as clock_of().
+ * The task, placed, waits: it has woken up, was preempted, or has come from a CPU that goes off. If its runs are short, a note for that
+ * CPU, whose run queue the caller has locked. Returns 0. Not inlined, as clock_of().
  */
-__attribute__((noinline)) int note_short(u32 cpu, u32 thread, u64 position_ns)
+__attribute__((noinline)) int note_share(const struct task_context *task __arg_nonnull, u32 cpu, u32 thread)
 {
-	struct cpu_context *there = cpu_of(cpu);
+	struct cpu_context *there;
 	u32 slot;
 
+	if (!unspin_is_short(task->mean_ns, options.slice_ns))
+		return 0;
+	there = cpu_of(cpu);
 	if (!there)
 		return 0;
-	slot = unspin_note_slot(there->notes, there->replaced);
+	slot = unspin_note_slot(there->notes, there->written);
+	there->written++;
 	if (slot == there->notes)
 		there->notes++;
-	else
-		there->replaced++;
 	/* In bounds by the mask, here and below: the number of slots is a power of two. */
-	there->note[slot & SLOTS].position_ns = position_ns;
+	there->note[slot & SLOTS].position_ns = position_of(task);
 	there->note[slot & SLOTS].thread = thread;
 	return 0;
 }
 
-/* A task that wakes up, placed, waits. */
-static __always_inline void note_share(struct task_struct *p, const struct task_context *task)
+/*
+ * Counts those who wait for this CPU if they were counted a period ago. The fair clock of a domain where no CPU has counted a crowd for
+ * two periods is set to its queue's.
+ */
+static __always_inline void count_crowd(s32 cpu, struct cpu_context *here, struct domain *domain, u64 now_ns)
 {
-	if (unspin_is_short(task->burst_ns, options.slice_ns))
-		note_short(scx_bpf_task_cpu(p), scheduled(p)->pid, position_of(task));
+	u64 shared = scx_bpf_dsq_nr_queued(shared_queue_of(here));
+
+	here->crowd = unspin_is_crowd(scx_bpf_dsq_nr_queued(cpu), shared, domain->online);
+	here->counted_ns = now_ns;
+	/* What is as it should be is not written: other CPUs use its cache line. */
+	if (here->crowd)
+		domain->crowd_ns = now_ns;
+	else if (domain->fair_ns != domain->now_ns &&
+		 unspin_before(domain->crowd_ns + 2 * UNSPIN_CROWD_PERIOD_NS, now_ns))
+		domain->fair_ns = domain->now_ns;
 }
 
-/* unspin_crowd() of this CPU. */
-static __always_inline u64 count_crowd(s32 cpu, const struct cpu_context *here)
+/* The domain's fair clock goes on by what this CPU, where a crowd waits, has run. */
+static __always_inline void advance_fair_clock(struct cpu_context *here, struct domain *domain)
 {
-	u64 own = scx_bpf_dsq_nr_queued(cpu);
-	const struct cpumask *mask;
+	u64 clock_ns = domain->now_ns, fair_ns = domain->fair_ns, share_ns, bounded_ns;
+	struct group *root = group_at(ROOT_GROUP);
 
-	if (!(here->flags & UNSPIN_STEER_CPU_SHARED))
-		return unspin_crowd(own, 0, 1);
-	mask = mask_of(shared_queue_of(here));
-	return unspin_crowd(own, scx_bpf_dsq_nr_queued(shared_queue_of(here)),
-			    mask ? bpf_cpumask_weight(mask) ?: 1 : 1);
-}
-
-/* Counts those who wait for this CPU, if they were counted a period ago, and brings its fair clock up to date. */
-static __always_inline void advance_fair_clock(s32 cpu, struct cpu_context *here, u64 now_ns)
-{
-	u64 clock_ns = here->flags & UNSPIN_STEER_CPU_SHARED ? shared_clock(cpu) : here->now_ns + here->offset_ns;
-
-	if (unspin_crowd_is_due(here->counted_ns, now_ns)) {
-		here->crowd = count_crowd(cpu, here);
-		here->counted_ns = now_ns;
-	}
-	here->fair = unspin_fair_clock_now(here->fair, here->served_ns, here->crowd, clock_ns, options.slice_ns);
+	if (!root)
+		return;
+	/* Without the lock: the sum is read once. */
+	share_ns = unspin_fair_share(here->ran_ns - here->shared_ran_ns, *(volatile s64 *)&root->active.sum,
+				     cpus_online, domain->online);
+	here->shared_ran_ns = here->ran_ns;
+	share_ns = unspin_fair_advance(fair_ns, share_ns, clock_ns, options.slice_ns);
+	fair_ns = __sync_fetch_and_add(&domain->fair_ns, share_ns) + share_ns;
+	bounded_ns = unspin_fair_bounded(fair_ns, true, clock_ns, options.slice_ns);
+	if (bounded_ns != fair_ns)
+		domain->fair_ns = bounded_ns;
 }
 
 /* Whether serve_shares() has something to do: cheap, as it is asked at each dispatch. */
@@ -76,7 +83,7 @@ static __always_inline bool may_serve_shares(const struct cpu_context *here, u64
 }
 
 /* Takes the note of the task that is least far of this CPU's; 0: none whose share has come so far. */
-static __always_inline u32 take_note(struct cpu_context *here)
+static __always_inline u32 take_note(struct cpu_context *here, u64 fair_ns)
 {
 	u32 notes = here->notes, first = 0, thread;
 	int slot;
@@ -88,7 +95,7 @@ static __always_inline u32 take_note(struct cpu_context *here)
 		if (unspin_before(here->note[slot & SLOTS].position_ns, here->note[first & SLOTS].position_ns))
 			first = slot;
 	}
-	if (!unspin_share_is_due(here->fair, here->note[first & SLOTS].position_ns))
+	if (!unspin_share_is_due(fair_ns, here->note[first & SLOTS].position_ns))
 		return 0;
 	thread = here->note[first & SLOTS].thread;
 	here->note[first & SLOTS] = here->note[(notes - 1) & SLOTS];
@@ -97,7 +104,7 @@ static __always_inline u32 take_note(struct cpu_context *here)
 }
 
 /* That thread comes to this CPU if it still waits, and not for its quota, and its share has come to where it stands now. */
-static __always_inline bool serve_share(s32 cpu, const struct cpu_context *here, u32 thread, u64 now_ns)
+static __always_inline bool serve_share(s32 cpu, u64 fair_ns, u32 thread, u64 now_ns)
 {
 	struct task_struct *p = bpf_task_from_pid(thread);
 	struct task_context *task;
@@ -106,7 +113,7 @@ static __always_inline bool serve_share(s32 cpu, const struct cpu_context *here,
 	if (!p)
 		return false;
 	task = context_of(p);
-	if (task && task->queue != THROTTLED_QUEUE && unspin_share_is_due(here->fair, position_of(task)) &&
+	if (task && task->queue != THROTTLED_QUEUE && unspin_share_is_due(fair_ns, position_of(task)) &&
 	    !(quotas && is_throttled(task, now_ns)))
 		came = fetch(cpu, p, task, slice_of(task));
 	bpf_task_release(p);
@@ -120,20 +127,29 @@ static __always_inline bool serve_share(s32 cpu, const struct cpu_context *here,
 __attribute__((noinline)) int serve_shares(s32 cpu, u64 now_ns)
 {
 	struct cpu_context *here = cpu_of(cpu);
+	struct domain *domain;
 	u32 thread;
 	int look;
 
-	if (!here)
+	/* An isolated CPU has the tasks of its own queue alone, in their order. */
+	if (!here || !(here->flags & UNSPIN_STEER_CPU_SHARED))
 		return 0;
-	advance_fair_clock(cpu, here, now_ns);
-	if (!here->crowd)
+	domain = domain_of(shared_queue_of(here));
+	if (!domain)
 		return 0;
+	if (unspin_crowd_is_due(here->counted_ns, now_ns))
+		count_crowd(cpu, here, domain, now_ns);
+	if (!here->crowd) {
+		here->shared_ran_ns = here->ran_ns;
+		return 0;
+	}
+	advance_fair_clock(here, domain);
 	bpf_for(look, 0, NOTES_LOOKED_AT)
 	{
-		thread = take_note(here);
+		thread = take_note(here, domain->fair_ns);
 		if (!thread)
 			return 0;
-		if (serve_share(cpu, here, thread, now_ns)) {
+		if (serve_share(cpu, domain->fair_ns, thread, now_ns)) {
 			count(unspin_steer_shares_in_crowds, 1);
 			return 1;
 		}

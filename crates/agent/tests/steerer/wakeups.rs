@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use unspin_testbed::check;
 
 use unspin_agent::Steerer;
-use unspin_policy::mechanics::{expected_burst_ns, is_short};
+use unspin_policy::mechanics::{is_short, mean_burst_ns};
 
 use super::{
     host::{Busy, counter, pin, set_online, still_there},
@@ -36,20 +36,20 @@ fn charged() -> Duration {
 
 /// How late a thread wakes up that sleeps for a period each time and does next to nothing, sorted. `strict`: only where its run was
 /// short with all that may have been charged to it from the sleep before it to the wake-up after it, as the emulator may stand still
-/// anywhere between, and where the scheduler takes its runs for short ones, which it does not for some time after a long one.
+/// anywhere between, and where the scheduler takes its runs for short ones, which it does not for some time after several long ones.
 pub fn lateness(times: usize, strict: bool) -> Vec<Duration> {
     // SAFETY: takes numbers only: timers of this thread expire when they are due.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
     let mut late = Vec::with_capacity(times);
-    let (mut asleep_then, mut burst_ns) = (charged(), SLICE_NS);
+    let (mut asleep_then, mut mean_ns) = (charged(), SLICE_NS);
     for time in 0..SEEN + times {
         let (asleep, begin) = (charged(), Instant::now());
         std::thread::sleep(PERIOD);
         let by = begin.elapsed() - PERIOD;
         let (run, most) = (asleep - asleep_then, charged() - asleep_then);
         asleep_then = asleep;
-        burst_ns = expected_burst_ns(burst_ns, most.as_nanos() as u64, SLICE_NS);
-        let is_strict = most <= RUN_MAX && is_short(burst_ns, SLICE_NS);
+        mean_ns = mean_burst_ns(mean_ns, most.as_nanos() as u64, SLICE_NS);
+        let is_strict = most <= RUN_MAX && is_short(mean_ns, SLICE_NS);
         if time >= SEEN && run <= RUN_MAX && (is_strict || !strict) {
             late.push(by);
         }
@@ -132,6 +132,27 @@ pub fn one_that_sleeps_has_its_share_beside_a_crowd() {
     );
     assert!(*longest < Duration::from_millis(40), "{longest:?}");
     assert!(shares > 0);
+    still_there(&steerer);
+}
+
+check!(STEERER: those_who_wait_are_counted_for_the_cpus_that_are_online);
+/// 24 hogs on the one CPU of two that is left are a crowd there; 12 each would be none.
+pub fn those_who_wait_are_counted_for_the_cpus_that_are_online() {
+    let steerer = steer("refuse-yields", |_| ());
+    set_online(1, false);
+    let busy = Busy::threads(24);
+    let before = counter(&steerer, "shares_in_crowds");
+    // More than its share, in short runs.
+    for _ in 0..100 {
+        let until = charged() + Duration::from_micros(200);
+        while charged() < until {}
+        std::thread::sleep(PERIOD);
+    }
+    let shares = counter(&steerer, "shares_in_crowds") - before;
+    drop(busy);
+    set_online(1, true);
+    println!("  {shares} shares of 100");
+    assert!(shares > 30, "{shares}");
     still_there(&steerer);
 }
 

@@ -25,7 +25,9 @@ mod yield_buddy;
 
 use std::collections::BTreeSet;
 
-use unspin_policy::mechanics::{ClockRate, GroupWeight, QueueClock, Weight, slice_left_ns};
+use unspin_policy::mechanics::{
+    ClockRate, FairClock, GroupWeight, QueueClock, Weight, slice_left_ns,
+};
 
 use self::{
     crowd::{Crowd, Notes},
@@ -65,6 +67,8 @@ struct Entity {
     slices_ns: [u64; 2],
     /// How long it is expected to run when it wakes up next, ns.
     burst_ns: u64,
+    /// How long its runs are in the mean, ns.
+    mean_ns: u64,
     /// The lag with which it went to sleep, ns.
     lag_ns: u64,
     /// The pCPU on which it last ran.
@@ -125,6 +129,9 @@ pub struct Steer {
     topology: Topology,
     slice_ns: u64,
     shared_clock: QueueClock,
+    /// `policy/mechanics/crowd.h`, and when a crowd was counted last.
+    fair: FairClock,
+    crowd_ns: u64,
     shared_rate: ClockRate,
     /// Tasks with short runs that wait, by pCPU.
     notes: Vec<Notes>,
@@ -146,6 +153,8 @@ impl Steer {
             topology,
             slice_ns: slice_ns.max(1),
             shared_clock: QueueClock::default(),
+            fair: FairClock::default(),
+            crowd_ns: 0,
             notes: vec![Notes::default(); cpus],
             shared_rate: ClockRate::default(),
             clocks: vec![QueueClock::default(); cpus],

@@ -19,7 +19,10 @@ pub use bandwidth::{
     Bandwidth, LEAST_THROTTLED_SLICE_NS, LONGEST_THROTTLED_NS, slice_in_quota_ns, throttle_ends_ns,
     throttled_too_long,
 };
-pub use crowd::{CROWD, CROWD_NOTES, FairClock, crowd, crowd_is_due, is_short, note_slot};
+pub use crowd::{
+    CROWD, CROWD_NOTES, CROWD_PERIOD_NS, FairClock, crowd_clock_ns, crowd_is_due, fair_share_ns,
+    is_crowd, is_short, note_slot,
+};
 pub use domains::{DOMAIN_CPUS_MAX, Standing, own_standing, takes_again};
 pub use gang::{BuddyOutcome, BuddyPlaces, GangPlace, called_until_ns, is_called};
 pub use order::{OrderPlace, OrderQueue, order_facts};
@@ -29,9 +32,11 @@ pub use slice::{
 pub use starvation_bound::{ClockRate, LAST_COMPARED, reweighted_vtime_ns};
 pub use virtual_time::{
     QueueClock, TICK_NS, align_ns, before, charged_vtime_ns, moved_vtime_ns, placed_vtime_ns,
-    shared_is_first,
+    shared_is_first, start_vtime_ns,
 };
-pub use wakeup::{expected_burst_ns, is_protected, lag_ns, wakeup_preempts, woken_vtime_ns};
+pub use wakeup::{
+    expected_burst_ns, is_protected, lag_ns, mean_burst_ns, wakeup_preempts, woken_vtime_ns,
+};
 pub use weights::{
     DEEPEST_GROUP, GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight, weight_of_cgroup,
     weight_of_nice,

@@ -40,12 +40,12 @@ impl QueueClock {
         // SAFETY: as above.
         self.offset_ns = unsafe { raw::unspin_offset_abreast(shared_now_ns, self.now_ns) };
     }
+}
 
-    /// The virtual time of a new task.
-    pub fn start_ns(&self, weight: Weight, slice_ns: u64) -> u64 {
-        // SAFETY: as above.
-        unsafe { raw::unspin_start_vtime(self.now_ns, weight.raw(), slice_ns) }
-    }
+/// The virtual time of a new task where the clock by which it is placed is at `clock_ns`.
+pub fn start_vtime_ns(clock_ns: u64, weight: Weight, slice_ns: u64) -> u64 {
+    // SAFETY: as above.
+    unsafe { raw::unspin_start_vtime(clock_ns, weight.raw(), slice_ns) }
 }
 
 /// Whether one virtual time is less than another.

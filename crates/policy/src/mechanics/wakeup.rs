@@ -10,6 +10,12 @@ pub fn expected_burst_ns(burst_ns: u64, ran_ns: u64, slice_ns: u64) -> u64 {
     unsafe { raw::unspin_expected_burst(burst_ns, ran_ns, slice_ns) }
 }
 
+/// How long runs of a task are in the mean, ns of CPU time, after one of `ran_ns`; at most a slice.
+pub fn mean_burst_ns(mean_ns: u64, ran_ns: u64, slice_ns: u64) -> u64 {
+    // SAFETY: as above.
+    unsafe { raw::unspin_mean_burst(mean_ns, ran_ns, slice_ns) }
+}
+
 /// By how much a task is behind its queue's clock when it goes to sleep; 0 if it is not.
 pub fn lag_ns(vtime_ns: u64, clock_ns: u64) -> u64 {
     // SAFETY: as above.

@@ -5,6 +5,7 @@ use super::{MS, SLICE_NS};
 use proptest::prelude::*;
 use unspin_policy::mechanics::{
     GroupWeight, NICE_0_WEIGHT, QueueClock, Weight, before, charged_vtime_ns, placed_vtime_ns,
+    start_vtime_ns,
 };
 
 /// The longest slice, which lasts until the tick after its end.
@@ -30,7 +31,7 @@ impl Queue {
         };
         let tasks = weights.iter().map(|weight| Task {
             weight: *weight,
-            vtime_ns: clock.start_ns(*weight, SLICE_NS),
+            vtime_ns: start_vtime_ns(clock.now_ns, *weight, SLICE_NS),
             ran_ns: 0,
         });
         Queue {

@@ -4,7 +4,7 @@
 use super::{MS, SLICE_NS};
 use unspin_policy::mechanics::{
     NICE_0_WEIGHT, QueueClock, Weight, align_ns, before, charged_vtime_ns, moved_vtime_ns,
-    placed_vtime_ns, shared_is_first,
+    placed_vtime_ns, shared_is_first, start_vtime_ns,
 };
 
 /// Two slices and a tick.
@@ -63,9 +63,15 @@ fn a_new_task_waits_a_slice_of_its_weight() {
         now_ns: 9 * MS,
         offset_ns: 0,
     };
-    assert_eq!(clock.start_ns(plain(), SLICE_NS), 9 * MS + SLICE_NS);
+    assert_eq!(
+        start_vtime_ns(clock.now_ns, plain(), SLICE_NS),
+        9 * MS + SLICE_NS
+    );
     let light = Weight::flat(NICE_0_WEIGHT / 64, []);
-    assert_eq!(clock.start_ns(light, SLICE_NS), 9 * MS + 64 * SLICE_NS);
+    assert_eq!(
+        start_vtime_ns(clock.now_ns, light, SLICE_NS),
+        9 * MS + 64 * SLICE_NS
+    );
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use super::MS;
 use proptest::prelude::*;
 use unspin_policy::mechanics::{
-    NICE_0_WEIGHT, Weight, before, expected_burst_ns, is_protected, lag_ns, placed_vtime_ns,
-    wakeup_preempts, woken_vtime_ns,
+    NICE_0_WEIGHT, Weight, before, expected_burst_ns, is_protected, lag_ns, mean_burst_ns,
+    placed_vtime_ns, wakeup_preempts, woken_vtime_ns,
 };
 
 const SLICE_NS: u64 = 3 * MS;
@@ -40,6 +40,15 @@ fn a_long_run_counts_at_once_and_short_ones_bit_by_bit() {
     }
     assert_eq!(burst_ns, MS / 10);
     assert_eq!(expected_burst_ns(1, 0, SLICE_NS), 0);
+}
+
+#[test]
+fn the_mean_of_runs_follows_long_ones_as_slowly_as_short_ones() {
+    assert_eq!(mean_burst_ns(1000, 200, SLICE_NS), 800);
+    assert_eq!(mean_burst_ns(1000, 1800, SLICE_NS), 1200);
+    assert_eq!(mean_burst_ns(0, 9 * SLICE_NS, SLICE_NS), SLICE_NS / 4);
+    assert_eq!(mean_burst_ns(SLICE_NS, 9 * SLICE_NS, SLICE_NS), SLICE_NS);
+    assert_eq!(mean_burst_ns(1, 0, SLICE_NS), 0);
 }
 
 #[test]

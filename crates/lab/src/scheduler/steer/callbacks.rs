@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions that the world calls: the model of the callbacks in bpf/scheduler/main.bpf.c.
 
-use unspin_policy::mechanics::{GroupWeight, TICK_NS, slice_lender, slice_returns};
+use unspin_policy::mechanics::{GroupWeight, TICK_NS, slice_lender, slice_returns, start_vtime_ns};
 
 use super::{Entity, GroupState, Steer};
 use crate::{
@@ -39,6 +39,7 @@ impl HostScheduler for Steer {
             awake_ns: 0,
             slices_ns: [self.slice_ns; 2],
             burst_ns: self.slice_ns,
+            mean_ns: self.slice_ns,
             lag_ns: 0,
             last_cpu: None,
             cpu: None,
@@ -65,7 +66,8 @@ impl HostScheduler for Steer {
         self.activate(task, true);
         if why == Enqueue::New {
             let weight = self.flat_weight(task);
-            let start_ns = self.shared_clock.start_ns(weight, self.slice_ns);
+            let clock_ns = self.crowd_clock_ns(None, self.shared_clock.now_ns);
+            let start_ns = start_vtime_ns(clock_ns, weight, self.slice_ns);
             self.tasks[task.index()].vtime_ns = start_ns;
         }
         self.queue(task, cpu, why == Enqueue::Wakeup);

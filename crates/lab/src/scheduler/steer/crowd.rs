@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks with short runs that wait in a crowd: the caller of `policy/mechanics/crowd.h`, as bpf/scheduler/waits/crowd.bpf.h is.
 
-use unspin_policy::mechanics::{FairClock, before, crowd, crowd_is_due, is_short, note_slot};
+use unspin_policy::mechanics::{
+    CROWD_PERIOD_NS, FairClock, before, crowd_clock_ns, crowd_is_due, fair_share_ns, is_crowd,
+    is_short, note_slot,
+};
 
 use super::Steer;
 use crate::ids::{Cpu, Task};
@@ -13,21 +16,21 @@ pub(super) struct Note {
     task: Task,
 }
 
-/// Those of a pCPU, in no order, and how many were written over others.
+/// Those of a pCPU, in no order, and how many were written so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
     notes: Vec<Note>,
-    replaced: u32,
+    written: u32,
 }
 
 impl Notes {
     fn write(&mut self, note: Note) {
-        let slot = note_slot(self.notes.len() as u32, self.replaced) as usize;
+        let slot = note_slot(self.notes.len() as u32, self.written) as usize;
+        self.written = self.written.wrapping_add(1);
         if slot == self.notes.len() {
             self.notes.push(note);
         } else {
             self.notes[slot] = note;
-            self.replaced = self.replaced.wrapping_add(1);
         }
     }
 
@@ -47,49 +50,70 @@ impl Notes {
 /// What a pCPU keeps of those that wait for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Crowd {
-    /// Virtual time that tasks had there, and how far a fair share of that has come.
-    pub(super) served_ns: u64,
-    fair: FairClock,
-    /// When they were counted, if ever, and how many they were, if a crowd.
+    /// The time for which tasks ran there, and what of it the fair clock has gone on by.
+    pub(super) ran_ns: u64,
+    shared_ran_ns: u64,
+    /// When those who wait were counted, if ever, and whether they were a crowd.
     counted_ns: Option<u64>,
-    waiting: Option<u64>,
+    waits: bool,
 }
 
 impl Steer {
-    /// A task that wakes up waits: `note_share()`.
+    /// The task waits: `note_share()`.
     pub(super) fn note_share(&mut self, task: Task, cpu: Cpu) {
-        let short = is_short(self.tasks[task.index()].burst_ns, self.slice_ns);
+        let short = is_short(self.tasks[task.index()].mean_ns, self.slice_ns);
         let position_ns = self.position_ns(task);
         if short {
             self.notes[cpu.index()].write(Note { position_ns, task });
         }
     }
 
-    /// Counts those who wait for that pCPU, if they were counted a period ago, and brings its fair clock up to date; whether they are
-    /// a crowd: `advance_fair_clock()`.
-    fn advance_fair_clock(&mut self, now_ns: u64, cpu: Cpu) -> bool {
+    /// The clock by which a task is placed in that queue that wakes up or is new; `clock_ns`: the queue's: `crowd_clock()`.
+    pub(super) fn crowd_clock_ns(&self, queue: Option<Cpu>, clock_ns: u64) -> u64 {
+        let offset_ns = self.clock(queue).offset_ns;
+        let fair_ns = self.fair.at_ns.wrapping_sub(offset_ns);
+        crowd_clock_ns(clock_ns, fair_ns, self.slice_ns)
+    }
+
+    /// Counts those who wait for that pCPU if they were counted a period ago: `count_crowd()`.
+    fn count_crowd(&mut self, now_ns: u64, cpu: Cpu) {
         let known = &mut self.cpus[cpu.index()].crowd;
-        let counted_ns = known.counted_ns;
-        if counted_ns.is_none_or(|at_ns| crowd_is_due(at_ns, now_ns)) {
-            known.counted_ns = Some(now_ns);
-            let own = self.own[cpu.index()].len();
-            known.waiting = crowd(own, self.shared.len(), self.topology.cpus());
-        } else if known.waiting.is_none() {
-            return false;
+        if known
+            .counted_ns
+            .is_some_and(|at_ns| !crowd_is_due(at_ns, now_ns))
+        {
+            return;
         }
-        let (waiting, clock_ns) = (known.waiting.unwrap_or(0), self.shared_clock.now_ns);
-        known
-            .fair
-            .advance(known.served_ns, waiting, clock_ns, self.slice_ns);
-        waiting > 0
+        known.counted_ns = Some(now_ns);
+        let own = self.own[cpu.index()].len();
+        known.waits = is_crowd(own, self.shared.len(), self.topology.cpus());
+        if known.waits {
+            self.crowd_ns = now_ns;
+        } else if crowd_is_due(self.crowd_ns + CROWD_PERIOD_NS, now_ns) {
+            self.fair.reset(self.shared_clock.now_ns, self.slice_ns);
+        }
+    }
+
+    /// The fair clock goes on by what that pCPU has run, if a crowd waits there: `advance_fair_clock()`.
+    fn advance_fair_clock(&mut self, cpu: Cpu) {
+        let known = &mut self.cpus[cpu.index()].crowd;
+        let ran_ns = known.ran_ns - known.shared_ran_ns;
+        known.shared_ran_ns = known.ran_ns;
+        if known.waits {
+            let share_ns = fair_share_ns(ran_ns, self.groups[0].active.sum(), self.topology.cpus());
+            self.fair
+                .advance(share_ns, self.shared_clock.now_ns, self.slice_ns);
+        }
     }
 
     /// The task that goes first on this pCPU since its share has come so far: `serve_shares()`.
     pub(super) fn serve_share(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
-        if !self.advance_fair_clock(now_ns, cpu) {
+        self.count_crowd(now_ns, cpu);
+        self.advance_fair_clock(cpu);
+        if !self.cpus[cpu.index()].crowd.waits {
             return None;
         }
-        let fair = self.cpus[cpu.index()].crowd.fair;
+        let fair = self.fair;
         while let Some(task) = self.notes[cpu.index()].take(fair) {
             let entity = &self.tasks[task.index()];
             let waits = entity.queued && entity.allowed.contains(cpu);
@@ -125,7 +149,9 @@ mod tests {
         let mut steer = Steer::new(topology, 3 * MS);
         for task in 0..=cpus * MEMBERS {
             steer.add_task(Group(0), NICE_0_WEIGHT, Allowed::All, None);
-            steer.tasks[task as usize].burst_ns = if task == 0 { burst_ns } else { MS };
+            let burst_ns = if task == 0 { burst_ns } else { MS };
+            let entity = &mut steer.tasks[task as usize];
+            (entity.burst_ns, entity.mean_ns) = (burst_ns, burst_ns);
         }
         // It has had what its runs are shorter than a slice.
         steer.tasks[0].vtime_ns = MS;
@@ -178,6 +204,52 @@ mod tests {
     #[test]
     fn one_with_longer_runs_waits_for_all() {
         assert_eq!(waits_in_a_crowd(MS).len(), 0);
+    }
+    /// 20 us again and again, then once 1 ms, as when interrupts fall into a run.
+    #[test]
+    fn one_long_run_among_short_ones_leaves_it_its_share() {
+        let mut steer = one_cpu(20 * US);
+        steer.tasks[0].awake_ns = MS;
+        steer.note_sleep(Task(0));
+        steer.tasks[0].vtime_ns = 100 * US;
+        wake(&mut steer, 0, 1..=MEMBERS);
+        wake(&mut steer, 0, [0]);
+        let waits = waits(&mut steer, 0);
+        assert!(waits.iter().all(|wait| *wait <= 21 * MS), "{waits:?}");
+        assert!(waits.len() > 10, "{waits:?}");
+    }
+    #[test]
+    fn one_that_is_preempted_in_a_short_run_has_its_share_too() {
+        let mut steer = one_cpu(20 * US);
+        steer.tasks[0].vtime_ns = 80 * US;
+        wake(&mut steer, 0, [0]);
+        assert_eq!(steer.pick_next(0, CPU), Some(Task(0)));
+        wake(&mut steer, 0, 1..=MEMBERS);
+        steer.put_previous(20 * US, CPU, true);
+        let waits = waits(&mut steer, 20 * US);
+        assert!(waits.iter().all(|wait| *wait <= 21 * MS), "{waits:?}");
+        assert!(waits.len() > 10, "{waits:?}");
+    }
+    /// Each comes with what its run is shorter than a slice, by a clock that would stand while they come.
+    #[test]
+    fn those_who_wake_up_one_after_another_do_not_keep_hogs_from_running() {
+        let mut steer = one_cpu(MS);
+        let (mut now_ns, mut next, mut hogs_ns) = (0, 31, 0);
+        wake(&mut steer, 0, 1..=30);
+        while now_ns < 300 * MS {
+            wake(&mut steer, now_ns, [next]);
+            while let Some(Task(task)) = steer.pick_next(now_ns, CPU) {
+                let (is_hog, ran_ns) = (task <= 30, if task <= 30 { 3 * MS } else { 3 * MS / 2 });
+                now_ns += ran_ns;
+                steer.put_previous(now_ns, CPU, is_hog);
+                if !is_hog {
+                    break;
+                }
+                hogs_ns += ran_ns;
+            }
+            next = (next - 30) % (MEMBERS - 31) + 31;
+        }
+        assert!(hogs_ns > 150 * MS, "{hogs_ns} of {now_ns}");
     }
     /// Members of the crowd are still being woken when tasks are counted: it is noted before that.
     #[test]

@@ -19,9 +19,7 @@ impl Steer {
         self.place_task(task, queue, wakes);
         self.tasks[task.index()].cpu = Some(cpu);
         self.insert(task);
-        if wakes {
-            self.note_share(task, cpu);
-        }
+        self.note_share(task, cpu);
     }
 
     /// Inserts the task into the queue whose clock its virtual time follows, at its position.
@@ -70,10 +68,10 @@ impl Steer {
 
     /// The task with the least virtual time, as `ops.dispatch` chooses when no other rule names the next one.
     pub(super) fn least(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
+        self.bound_starvation(now_ns, cpu);
         if let Some(task) = self.serve_share(now_ns, cpu) {
             return Some(task);
         }
-        self.bound_starvation(now_ns, cpu);
         let head = self.head(cpu);
         if let Some(task) = head {
             self.cpus[cpu.index()].front_ns = self.position_ns(task);

@@ -58,7 +58,7 @@ impl Steer {
             return;
         };
         let weight = self.flat_weight(slice);
-        self.cpus[cpu.index()].crowd.served_ns += weight.weighted_ns(elapsed_ns);
+        self.cpus[cpu.index()].crowd.ran_ns += elapsed_ns;
         let (queued, place) = (
             self.tasks[slice.index()].queued,
             self.tasks[slice.index()].cpu,
@@ -101,6 +101,7 @@ impl Steer {
         let from_offset_ns = self.clock(self.tasks[task.index()].home).offset_ns;
         let nobody_waits = queue.is_some_and(|cpu| self.own[cpu.index()].is_empty());
         let clock_ns = to.placing_ns(self.shared_clock.now_ns, nobody_waits);
+        let woken_by_ns = self.crowd_clock_ns(queue, clock_ns);
         let slice_ns = self.slice_ns;
         let entity = &mut self.tasks[task.index()];
         let vtime_ns = moved_vtime_ns(entity.vtime_ns, from_offset_ns, to.offset_ns);
@@ -113,7 +114,7 @@ impl Steer {
                 weight,
                 entity.lag_ns,
                 entity.burst_ns,
-                clock_ns,
+                woken_by_ns,
                 slice_ns,
             );
         }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks that sleep and wake up: the caller of `policy/mechanics/wakeup.h`, as bpf/scheduler/queues.bpf.h is.
 
-use unspin_policy::mechanics::{expected_burst_ns, is_protected, lag_ns, wakeup_preempts};
+use unspin_policy::mechanics::{
+    expected_burst_ns, is_protected, lag_ns, mean_burst_ns, wakeup_preempts,
+};
 
 use super::Steer;
 use crate::ids::{Cpu, Task};
@@ -13,6 +15,7 @@ impl Steer {
         let slice_ns = self.slice_ns;
         let entity = &mut self.tasks[task.index()];
         entity.burst_ns = expected_burst_ns(entity.burst_ns, entity.awake_ns, slice_ns);
+        entity.mean_ns = mean_burst_ns(entity.mean_ns, entity.awake_ns, slice_ns);
         entity.awake_ns = 0;
         entity.lag_ns = lag_ns(entity.vtime_ns, clock_ns);
     }
