@@ -14,9 +14,10 @@ use unspin_testbed::Topology;
 fn main() {
     // Two CPUs: the most part, and what VMs get (apart, since a boot has 600 s), and what ends a scheduler. Four CPUs without a
     // common cache.
-    enter(&["STEERER", "GUESTS", "FAILURE", "FOUR_CACHES"]);
+    enter(&["STEERER", "WAKEUPS", "GUESTS", "FAILURE", "FOUR_CACHES"]);
     let boots = [
         ("every_check_passes_in_the_testbed", "STEERER"),
+        ("and_of_wakeups", "WAKEUPS"),
         ("and_of_guests", "GUESTS"),
     ];
     let trials = boots.map(|(name, of)| boot(name, where_every_pause_exits(of), |_| ()));

@@ -36,8 +36,9 @@ use unspin_testbed::{
 };
 
 /// Every boot of the checks in this folder; which binary boots which says its `main`.
-pub const BOOTS: [&str; 10] = [
+pub const BOOTS: [&str; 11] = [
     "STEERER",
+    "WAKEUPS",
     "GUESTS",
     "FAILURE",
     "STEERER_LONG",
