@@ -50,6 +50,12 @@ UNSPIN_PURE _Bool unspin_crowd_is_due(unspin_u64 counted_ns, unspin_u64 now_ns)
 	return !unspin_before(now_ns, counted_ns + UNSPIN_CROWD_PERIOD_NS);
 }
 
+/* Whether a domain has no crowd any more in which a CPU counted one at crowd_ns last: each counts at its own time. Ours. */
+UNSPIN_PURE _Bool unspin_crowd_is_over(unspin_u64 crowd_ns, unspin_u64 now_ns)
+{
+	return unspin_before(crowd_ns + 2 * UNSPIN_CROWD_PERIOD_NS, now_ns);
+}
+
 /*
  * Where a CPU that keeps so many notes, and has written so many, writes the next one: below UNSPIN_CROWD_NOTES. Notes are kept also
  * while there is no crowd, as one may just be waking up; so most are of tasks that have run since, and where all places are taken
@@ -75,7 +81,8 @@ UNSPIN_PURE unspin_u64 unspin_fair_share(unspin_u64 ran_ns, unspin_s64 weight, u
 
 /*
  * By how much the fair clock at fair_ns goes on when one CPU's part of a share has come so much further, and its queue's clock is at
- * queue_ns; 0 where that is ahead by now: unspin_fair_bounded() follows. How many waited meanwhile is not known: no more than a reach counts.
+ * queue_ns; 0 where that is ahead by now: unspin_fair_bounded() follows. How many waited meanwhile is not known: no more than a reach
+ * counts.
  */
 UNSPIN_PURE unspin_u64 unspin_fair_advance(unspin_u64 fair_ns, unspin_u64 share_ns, unspin_u64 queue_ns,
 					   unspin_u64 slice_ns)
@@ -87,12 +94,12 @@ UNSPIN_PURE unspin_u64 unspin_fair_advance(unspin_u64 fair_ns, unspin_u64 share_
 	return ahead_ns < reach_ns ? share_ns * (reach_ns - ahead_ns) / reach_ns : 0;
 }
 
-/* Where the fair clock is that has gone on to fair_ns: at its queue's if no crowd waits, else not behind it, nor a reach ahead. */
-UNSPIN_PURE unspin_u64 unspin_fair_bounded(unspin_u64 fair_ns, _Bool crowd, unspin_u64 queue_ns, unspin_u64 slice_ns)
+/* Where the fair clock is that has gone on to fair_ns: not behind its queue's, and a reach ahead of that at most. */
+UNSPIN_PURE unspin_u64 unspin_fair_bounded(unspin_u64 fair_ns, unspin_u64 queue_ns, unspin_u64 slice_ns)
 {
 	unspin_u64 latest_ns = queue_ns + unspin_plain_reach(slice_ns);
 
-	if (!crowd || unspin_before(fair_ns, queue_ns))
+	if (unspin_before(fair_ns, queue_ns))
 		return queue_ns;
 	return unspin_before(latest_ns, fair_ns) ? latest_ns : fair_ns;
 }

@@ -40,8 +40,8 @@ __attribute__((noinline)) int note_share(const struct task_context *task __arg_n
 }
 
 /*
- * Counts those who wait for this CPU if they were counted a period ago. The fair clock of a domain where no CPU has counted a crowd for
- * two periods is set to its queue's.
+ * Counts those who wait for this CPU if they were counted a period ago. The fair clock of a domain without a crowd is set to its
+ * queue's.
  */
 static __always_inline void count_crowd(s32 cpu, struct cpu_context *here, struct domain *domain, u64 now_ns)
 {
@@ -52,8 +52,7 @@ static __always_inline void count_crowd(s32 cpu, struct cpu_context *here, struc
 	/* What is as it should be is not written: other CPUs use its cache line. */
 	if (here->crowd)
 		domain->crowd_ns = now_ns;
-	else if (domain->fair_ns != domain->now_ns &&
-		 unspin_before(domain->crowd_ns + 2 * UNSPIN_CROWD_PERIOD_NS, now_ns))
+	else if (domain->fair_ns != domain->now_ns && unspin_crowd_is_over(domain->crowd_ns, now_ns))
 		domain->fair_ns = domain->now_ns;
 }
 
@@ -71,7 +70,7 @@ static __always_inline void advance_fair_clock(struct cpu_context *here, struct 
 	here->shared_ran_ns = here->ran_ns;
 	share_ns = unspin_fair_advance(fair_ns, share_ns, clock_ns, options.slice_ns);
 	fair_ns = __sync_fetch_and_add(&domain->fair_ns, share_ns) + share_ns;
-	bounded_ns = unspin_fair_bounded(fair_ns, true, clock_ns, options.slice_ns);
+	bounded_ns = unspin_fair_bounded(fair_ns, clock_ns, options.slice_ns);
 	if (bounded_ns != fair_ns)
 		domain->fair_ns = bounded_ns;
 }

@@ -12,7 +12,7 @@ use steerer::{boot, enter, failure, where_every_pause_exits};
 use unspin_testbed::Topology;
 
 fn main() {
-    // Two CPUs: the most part, and what VMs get (apart, since a boot has 600 s), and what ends a scheduler. Four CPUs without a
+    // Two CPUs: the most part, and, apart since a boot has 600 s, who wakes up, what VMs get, and what ends a scheduler. Four CPUs without a
     // common cache.
     enter(&["STEERER", "WAKEUPS", "GUESTS", "FAILURE", "FOUR_CACHES"]);
     let boots = [

@@ -5,8 +5,6 @@ use crate::raw;
 
 /// Tasks that wait for each CPU where that is a crowd.
 pub const CROWD: u64 = raw::UNSPIN_CROWD as u64;
-/// How often those who wait are counted.
-pub const CROWD_PERIOD_NS: u64 = raw::UNSPIN_CROWD_PERIOD_NS as u64;
 /// Tasks with short runs that a CPU keeps in mind.
 pub const CROWD_NOTES: usize = raw::UNSPIN_CROWD_NOTES as usize;
 
@@ -20,6 +18,12 @@ pub fn is_crowd(own: usize, shared: usize, cpus: u32) -> bool {
 pub fn crowd_is_due(counted_ns: u64, now_ns: u64) -> bool {
     // SAFETY: as above.
     unsafe { raw::unspin_crowd_is_due(counted_ns, now_ns) }
+}
+
+/// Whether a domain has no crowd any more in which one was counted at `crowd_ns` last.
+pub fn crowd_is_over(crowd_ns: u64, now_ns: u64) -> bool {
+    // SAFETY: as above.
+    unsafe { raw::unspin_crowd_is_over(crowd_ns, now_ns) }
 }
 
 /// Where a CPU that keeps so many notes, and has written so many, writes the next one: below [`CROWD_NOTES`].
@@ -61,14 +65,8 @@ impl FairClock {
         self.at_ns = unsafe {
             let come_ns = raw::unspin_fair_advance(self.at_ns, share_ns, queue_ns, slice_ns);
             let at_ns = self.at_ns.wrapping_add(come_ns);
-            raw::unspin_fair_bounded(at_ns, true, queue_ns, slice_ns)
+            raw::unspin_fair_bounded(at_ns, queue_ns, slice_ns)
         };
-    }
-
-    /// No crowd waits.
-    pub fn reset(&mut self, queue_ns: u64, slice_ns: u64) {
-        // SAFETY: as above.
-        self.at_ns = unsafe { raw::unspin_fair_bounded(self.at_ns, false, queue_ns, slice_ns) };
     }
 
     /// Whether the share of a task at that position has come so far.

@@ -20,7 +20,7 @@ pub use bandwidth::{
     throttled_too_long,
 };
 pub use crowd::{
-    CROWD, CROWD_NOTES, CROWD_PERIOD_NS, FairClock, crowd_clock_ns, crowd_is_due, fair_share_ns,
+    CROWD, CROWD_NOTES, FairClock, crowd_clock_ns, crowd_is_due, crowd_is_over, fair_share_ns,
     is_crowd, is_short, note_slot,
 };
 pub use domains::{DOMAIN_CPUS_MAX, Standing, own_standing, takes_again};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use unspin_policy::mechanics::{
     CROWD, CROWD_NOTES, FairClock, NICE_0_WEIGHT, Weight, crowd_clock_ns, crowd_is_due,
-    fair_share_ns, is_crowd, is_short, note_slot,
+    crowd_is_over, fair_share_ns, is_crowd, is_short, note_slot,
 };
 
 use super::{MS, SLICE_NS};
@@ -27,6 +27,8 @@ fn sixteen_for_each_cpu_are_a_crowd_and_are_counted_once_a_millisecond() {
     assert!(!is_crowd(0, 63, 4));
     assert!(is_crowd(1, 63, 4));
     assert!(!crowd_is_due(MS, 2 * MS - 1) && crowd_is_due(MS, 2 * MS));
+    // Another CPU of the domain counts at another time.
+    assert!(!crowd_is_over(MS, 3 * MS) && crowd_is_over(MS, 3 * MS + 1));
 }
 
 #[test]
@@ -89,9 +91,6 @@ fn the_clock_is_never_behind_its_queues_and_a_reach_ahead_of_it_at_most() {
     // Its queue's clock was set back.
     clock.advance(MS, 8 * MS, SLICE_NS);
     assert_eq!(clock.at_ns, 8 * MS + REACH_NS);
-    // No crowd: its queue's clock.
-    clock.reset(10 * MS, SLICE_NS);
-    assert_eq!(clock.at_ns, 10 * MS);
     // Virtual times wrap around.
     let mut clock = FairClock { at_ns: 1 << 63 };
     clock.advance(0, u64::MAX - MS, SLICE_NS);

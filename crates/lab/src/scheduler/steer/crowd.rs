@@ -2,7 +2,7 @@
 //! Tasks with short runs that wait in a crowd: the caller of `policy/mechanics/crowd.h`, as bpf/scheduler/waits/crowd.bpf.h is.
 
 use unspin_policy::mechanics::{
-    CROWD_PERIOD_NS, FairClock, before, crowd_clock_ns, crowd_is_due, fair_share_ns, is_crowd,
+    FairClock, before, crowd_clock_ns, crowd_is_due, crowd_is_over, fair_share_ns, is_crowd,
     is_short, note_slot,
 };
 
@@ -89,8 +89,8 @@ impl Steer {
         known.waits = is_crowd(own, self.shared.len(), self.topology.cpus());
         if known.waits {
             self.crowd_ns = now_ns;
-        } else if crowd_is_due(self.crowd_ns + CROWD_PERIOD_NS, now_ns) {
-            self.fair.reset(self.shared_clock.now_ns, self.slice_ns);
+        } else if crowd_is_over(self.crowd_ns, now_ns) {
+            self.fair.at_ns = self.shared_clock.now_ns;
         }
     }
 
@@ -250,6 +250,16 @@ mod tests {
             next = (next - 30) % (MEMBERS - 31) + 31;
         }
         assert!(hogs_ns > 150 * MS, "{hogs_ns} of {now_ns}");
+    }
+    #[test]
+    fn the_fair_clock_is_its_queues_once_the_crowd_is_gone() {
+        let mut steer = one_cpu(20 * US);
+        (steer.fair.at_ns, steer.crowd_ns) = (5 * MS, 9 * MS);
+        wake(&mut steer, 10 * MS, [1]);
+        steer.count_crowd(10 * MS, CPU);
+        assert_eq!(steer.fair.at_ns, 5 * MS, "another CPU may have one");
+        steer.count_crowd(12 * MS, CPU);
+        assert_eq!(steer.fair.at_ns, steer.shared_clock.now_ns);
     }
     /// Members of the crowd are still being woken when tasks are counted: it is noted before that.
     #[test]
