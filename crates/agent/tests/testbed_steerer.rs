@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Steers a real kernel: boots the testbed with this test binary as PID 1 and runs checks of `steerer/` in four boots,
+//! Steers a real kernel: boots the testbed with this test binary as PID 1 and runs checks of `steerer/` in five boots,
 //! on one clock that does not depend on this machine (icount), with PAUSE exits that are all real.
 //!
 //! Needs what `make setup` puts into the cache: ignored unless UNSPIN_E2E=1, which `make test` sets.
@@ -12,8 +12,8 @@ use steerer::{boot, enter, failure, where_every_pause_exits};
 use unspin_testbed::Topology;
 
 fn main() {
-    // Two CPUs: the most part, and, apart since a boot has 600 s, who wakes up, what VMs get, and what ends a scheduler. Four CPUs without a
-    // common cache.
+    // Two CPUs: the most part, and, apart so that boots run side by side, who wakes up, what VMs get, and what ends a
+    // scheduler. Four CPUs without a common cache.
     enter(&["STEERER", "WAKEUPS", "GUESTS", "FAILURE", "FOUR_CACHES"]);
     let boots = [
         ("every_check_passes_in_the_testbed", "STEERER"),

@@ -29,6 +29,8 @@ pub mod vms;
 pub mod wakeups;
 pub mod watchdog;
 
+use std::time::Duration;
+
 use libtest_mimic::Trial;
 use unspin_testbed::{
     Options, Qemu,
@@ -68,6 +70,10 @@ pub fn enter(boots: &[&str]) {
     failure::memory::child();
 }
 
+/// What one boot may take: on the slowest machine that CI had one took 415 s, and the longest was not done after 360.
+/// .config/nextest.toml waits a little longer.
+const BOOT_LIMIT: Duration = Duration::from_secs(1200);
+
 /// A test that boots the testbed, changed so, and runs these checks there. Ignored unless UNSPIN_E2E=1.
 pub fn boot(
     name: impl Into<String>,
@@ -75,7 +81,11 @@ pub fn boot(
     change: impl FnOnce(&mut Options) + Send + 'static,
 ) -> Trial {
     let boot = Trial::test(name, move || {
-        print!("{}", checks.boot_with(change)?);
+        let changed = |options: &mut Options| {
+            options.time_limit = BOOT_LIMIT;
+            change(options);
+        };
+        print!("{}", checks.boot_with(changed)?);
         Ok(())
     });
     boot.with_ignored_flag(!Checks::wanted())
