@@ -13,7 +13,7 @@ use anyhow::{Context, ensure};
 
 use crate::{
     check::{self, Program},
-    repository,
+    limit, repository,
     results::{self, NOT_TESTED, Results},
     sitting::Sitting,
 };
@@ -122,20 +122,20 @@ enum Ended {
     AtTheLimit,
 }
 
-fn ended(check: &str, program: &Program, limit: Duration) -> anyhow::Result<Ended> {
+fn ended(check: &str, program: &Program, time: Duration) -> anyhow::Result<Ended> {
     let test = check
         .strip_prefix(&format!("{}::", program.name))
         .unwrap_or(check);
     let not_tested = tempfile::NamedTempFile::new()?;
-    let status = Command::new("timeout")
-        .args(["--kill-after=10", &limit.as_secs().to_string()])
+    let status = Command::new(limit::PROGRAM)
+        .args(limit::arguments(time))
         .arg(&program.binary)
         .args([test, "--exact", "--include-ignored"])
         .current_dir(&program.folder)
         .env("UNSPIN_E2E", "1")
         .env("UNSPIN_NOT_TESTED", not_tested.path())
         .status()
-        .context("timeout does not run")?;
+        .context("setpriv does not run")?;
     let why = fs::read_to_string(not_tested.path())?;
     // 124: ended by the signal; 137 or a signal: it had to be killed.
     Ok(match status.code() {

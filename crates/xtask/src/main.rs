@@ -5,6 +5,7 @@ mod benchmarks;
 mod bugs;
 mod check;
 mod house;
+mod limit;
 mod long;
 mod mutants;
 mod papers;

@@ -9,7 +9,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     path::{Path, PathBuf},
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, bail, ensure};
@@ -17,7 +17,7 @@ use anyhow::{Context, bail, ensure};
 use crate::{
     bugs::{self, Bug},
     check::{self, Program},
-    repository,
+    limit, repository,
     results::{self, Results},
     sitting::Sitting,
     tree_copy::{self, TreeCopy},
@@ -212,8 +212,8 @@ impl Copy {
         let log = File::create(&self.log)?;
         let status = self
             .tree
-            .command("timeout")
-            .args(["--kill-after=10", &seconds.to_string()])
+            .command(limit::PROGRAM)
+            .args(limit::arguments(Duration::from_secs(seconds)))
             .arg(tree_copy::cargo())
             .args(["test", "--locked"])
             .args(words)
@@ -221,7 +221,7 @@ impl Copy {
             .stderr(log.try_clone()?)
             .stdout(log)
             .status()
-            .context("timeout does not run")?;
+            .context("setpriv does not run")?;
         Ok(status.code().unwrap_or(137))
     }
 
