@@ -17,7 +17,13 @@
 #define EXIT_REASON_EXTERNAL_INTERRUPT 1
 #define EXIT_REASON_HLT 12
 #define EXIT_REASON_VMCALL 18
+#define EXIT_REASON_MSR_READ 31
+#define EXIT_REASON_MSR_WRITE 32
 #define EXIT_REASON_PAUSE_INSTRUCTION 40
+/* arch/x86/include/asm/vmx.h, arch/x86/kvm/vmx/vmx.h: SS of the segment cache, its access rights, and in these the privilege level. */
+#define VCPU_SREG_SS 2
+#define VMX_SEGMENT_CACHE_SS_AR (1u << (VCPU_SREG_SS * 4 + 3))
+#define VMX_AR_DPL(ar) (((ar) >> 5) & 3)
 /* include/uapi/linux/kvm_para.h */
 #define KVM_HC_SCHED_YIELD 11
 /* The privilege level of user mode. */

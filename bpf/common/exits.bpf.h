@@ -77,4 +77,20 @@ static __always_inline struct exit_code vmx_exit_code(struct kvm_vcpu *vcpu)
 	return exit;
 }
 
+/* Whether KVM has read anything of the guest's segments since the last exit. */
+static __always_inline bool vmx_has_read_segments(struct kvm_vcpu *vcpu)
+{
+	struct kvm_vcpu_arch___before_7_2 *before = (void *)&vcpu->arch;
+	u64 read, bit;
+
+	if (bpf_core_enum_value_exists(enum kvm_reg, VCPU_REG_SEGMENTS)) {
+		read = BPF_CORE_READ(vcpu, arch.regs_avail[0]);
+		bit = bpf_core_enum_value(enum kvm_reg, VCPU_REG_SEGMENTS);
+	} else {
+		read = BPF_CORE_READ(before, regs_avail);
+		bit = bpf_core_enum_value(enum kvm_reg___before_7_2, VCPU_EXREG_SEGMENTS);
+	}
+	return read >> (bit & 63) & 1;
+}
+
 #endif

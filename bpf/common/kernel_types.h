@@ -105,14 +105,27 @@ struct kvm {
 	struct kvm_memslots *memslots[2];
 	int created_vcpus;
 };
+/* arch/x86/include/asm/kvm_host.h */
+enum kvm_reg {
+	VCPU_REG_SEGMENTS = 22,
+};
+enum kvm_reg___before_7_2 {
+	VCPU_EXREG_SEGMENTS = 22,
+};
 struct kvm_vcpu_arch {
-	unsigned long regs[17]; /* arch/x86/include/asm/kvm_host.h: enum kvm_reg, RAX first */
+	unsigned long regs[17];	     /* by enum kvm_reg, RAX first */
+	unsigned long regs_avail[1]; /* bits by enum kvm_reg: read from the VMCS since the last exit */
 	_Bool guest_state_protected;
+	_Bool preempted_in_kernel;
+};
+struct kvm_vcpu_arch___before_7_2 {
+	u32 regs_avail;
 };
 struct kvm_vcpu {
 	struct kvm *kvm;
 	int vcpu_id;
-	int vcpu_idx; /* below created_vcpus */
+	int vcpu_idx;	/* below created_vcpus */
+	bool preempted; /* its thread lost the CPU while runnable, and has not run since */
 	struct kvm_vcpu_arch arch;
 };
 
@@ -142,9 +155,16 @@ union vmx_exit_reason {
 struct vcpu_vt {
 	union vmx_exit_reason exit_reason;
 };
+struct kvm_save_segment {
+	u32 ar;
+};
 struct vcpu_vmx {
 	struct vcpu_vt vt;
 	unsigned int ple_window;
+	struct {
+		u32 bitmask; /* which fields of which segments were read: 4 bits each */
+		struct kvm_save_segment seg[8];
+	} segment_cache;
 };
 struct vcpu_vmx___before_6_15 {
 	union vmx_exit_reason exit_reason;

@@ -8,6 +8,7 @@
 #include "only_vms/threads.bpf.h"
 #include "slice_end.bpf.h"
 #include "guest/notify.bpf.h"
+#include "guest/vmx_interrupts.bpf.h"
 #include "yield/spin.bpf.h"
 
 SEC("tp_btf/kvm_entry")
@@ -100,7 +101,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 		task->give_back = 1;
 		return 0;
 	}
-	/* Not from processes in the guest's user mode. On Intel, where the mode cannot be read, from these, too. */
+	/* Not from processes in the guest's user mode. */
 	if (mode_of(task) == UNSPIN_MODE_USER)
 		return 0;
 	if (number == UNSPIN_HYPERCALL_HELP) {

@@ -4,7 +4,7 @@
  * finds the borrower in user mode for "has unlocked" (docs/decisions/design.md#silent-guests).
  *
  * A vCPU in the kernel need not have anything to do with a lock, and one that has unlocked may stay in the kernel: both
- * make it worse than loan.h. A borrower that spins itself gives the CPU back. Unknown mode (Intel, or not seen yet):
+ * make it worse than loan.h. A borrower that spins itself gives the CPU back. Unknown mode (not seen yet, or hidden):
  * PASS. The mode of a descheduled vCPU cannot change, whatever its age; that of a running one is as old as its last exit.
  */
 #ifndef UNSPIN_POLICY_STEERING_LOAN_CPL_H

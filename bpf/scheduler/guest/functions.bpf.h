@@ -53,6 +53,8 @@ static __always_inline struct unspin_fact critical_by_address(const struct task_
 		return UNSPIN_UNKNOWN_FACT;
 	if (mode == UNSPIN_MODE_USER)
 		return (struct unspin_fact){0, 0};
+	if (!bpf_core_type_exists(struct vcpu_svm))
+		return UNSPIN_UNKNOWN_FACT;
 	/* Safe reads; mode_of() has found that the vCPU is there and that this is its type. */
 	vmcb = BPF_CORE_READ(vcpu, vmcb);
 	if (!in_section(BPF_CORE_READ(vmcb, save.rip)))

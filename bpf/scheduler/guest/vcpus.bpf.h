@@ -129,7 +129,7 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 
 	facts->critical = aged(task->critical, age_ns);
 	facts->sections = aged(task->sections, age_ns);
-	facts->mode = aged(task->mode, age_ns);
+	facts->mode = aged(mode_left_in(task), age_ns);
 	facts->descheduled = fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
 	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
 	facts->spun = fact_seen(task->spun, now_ns, now_ns);

@@ -60,6 +60,7 @@ static __always_inline void gather_seen(struct unspin_yield_facts *seen, const s
 	struct pending_ipi *pending = pending_ipi_of(other);
 	u64 bit = 1ull << (spinner->number & (VM_VCPUS - 1));
 	bool receiver = pending->sent_by & bit, waits = other->counted && !other->on_cpu;
+	struct unspin_fact mode = mode_left_in(other);
 
 	if (other->on_cpu || unspin_is_called(other->called_until_ns, now_ns))
 		seen->state = UNSPIN_CANDIDATE_RUNNING; /* or about to: another CPU called it */
@@ -67,7 +68,7 @@ static __always_inline void gather_seen(struct unspin_yield_facts *seen, const s
 		seen->state = UNSPIN_CANDIDATE_HALTED;
 	else
 		seen->state = other->halted ? UNSPIN_CANDIDATE_WOKEN : UNSPIN_CANDIDATE_PREEMPTED;
-	seen->mode = fact_known(other->mode) ? other->mode.value : UNSPIN_MODE_UNKNOWN;
+	seen->mode = fact_known(mode) ? mode.value : UNSPIN_MODE_UNKNOWN;
 	seen->pending = waits && other->halted ? UNSPIN_YES : UNSPIN_NOT_KNOWN;
 	seen->posted = UNSPIN_NOT_KNOWN;
 	seen->spins = other->spins;

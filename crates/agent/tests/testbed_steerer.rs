@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Steers a real kernel: boots the testbed with this test binary as PID 1 and runs checks of `steerer/` in five boots,
+//! Steers a real kernel: boots the testbed with this test binary as PID 1 and runs checks of `steerer/` in six boots,
 //! on one clock that does not depend on this machine (icount), with PAUSE exits that are all real.
 //!
 //! Needs what `make setup` puts into the cache: ignored unless UNSPIN_E2E=1, which `make test` sets.
@@ -9,12 +9,19 @@ mod steerer;
 
 use libtest_mimic::Arguments;
 use steerer::{boot, enter, failure, where_every_pause_exits};
-use unspin_testbed::Topology;
+use unspin_testbed::{Qemu, Topology, Vendor};
 
 fn main() {
     // Two CPUs: the most part, and, apart so that boots run side by side, who wakes up, what VMs get, and what ends a
-    // scheduler. Four CPUs without a common cache.
-    enter(&["STEERER", "WAKEUPS", "GUESTS", "FAILURE", "FOUR_CACHES"]);
+    // scheduler. Four CPUs without a common cache. Two Intel CPUs.
+    enter(&[
+        "STEERER",
+        "WAKEUPS",
+        "GUESTS",
+        "FAILURE",
+        "FOUR_CACHES",
+        "VMX",
+    ]);
     let boots = [
         ("every_check_passes_in_the_testbed", "STEERER"),
         ("and_of_wakeups", "WAKEUPS"),
@@ -34,6 +41,17 @@ fn main() {
             options.cpus = options.topology.map_or(0, Topology::cpus);
         },
     );
-    let trials = trials.into_iter().chain([failures, caches]).collect();
+    let intel = boot("and_of_vmx", where_every_pause_exits("VMX"), |options| {
+        options.vendor = Vendor::Intel;
+        options.qemu = Qemu::Unspin; // neither: it runs in Bochs
+        // 200 PAUSEs, as far apart as they may be: docs/intel.md.
+        let parameters = "ple_gap=65535 ple_window=1000 ple_window_grow=0";
+        let parameters = ("kvm_intel".to_owned(), parameters.to_owned());
+        options.module_parameters.extend([parameters]);
+    });
+    let trials = trials
+        .into_iter()
+        .chain([failures, caches, intel])
+        .collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

@@ -33,6 +33,9 @@ const CHOOSING: [&str; 3] = ["on_spin_begins", "on_spin_apic_ipi", "on_spin_acce
 /// The program that only `SteerOptions::only_vms` needs (`bpf/scheduler/only_vms/taken_cpus.bpf.h`).
 const FOR_ONLY_VMS: &str = "on_switch_class";
 
+/// Those that only hosts with VMX need (`bpf/scheduler/guest/vmx_interrupts.bpf.h`).
+const FOR_VMX: [&str; 2] = ["on_vmx_timer", "on_vmx_reschedule"];
+
 /// Loads and sets up; no program runs yet.
 pub(super) fn load(options: &SteerOptions, slice_ns: u64) -> Result<LoadedSteerer, SteerError> {
     let cpus = Cpus::here()?;
@@ -169,12 +172,14 @@ fn open(
         }
         done.map_err(|source| load::refused(&format!("sizing the BPF map {name}"), source))?;
     }
-    let kvm = Path::new("/sys/module/kvm").exists();
+    let module = |name| Path::new("/sys/module").join(name).exists();
+    let (kvm, vmx) = (module("kvm"), module("kvm_intel"));
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let name = program.name().to_string_lossy();
         let idle = settings.chooses == 0 && CHOOSING.contains(&&*name)
-            || !options.only_vms && name == FOR_ONLY_VMS;
+            || !options.only_vms && name == FOR_ONLY_VMS
+            || !vmx && FOR_VMX.contains(&&*name);
         // Without KVM there is no vCPU, and its tracepoints are not there.
         let without = section.starts_with("struct_ops")
             || section.ends_with("sys_prctl")

@@ -26,6 +26,7 @@ pub mod stress;
 pub mod tune;
 pub mod vm_policies;
 pub mod vms;
+pub mod vmx;
 pub mod wakeups;
 pub mod watchdog;
 
@@ -38,7 +39,7 @@ use unspin_testbed::{
 };
 
 /// Every boot of the checks in this folder; which binary boots which says its `main`.
-pub const BOOTS: [&str; 11] = [
+pub const BOOTS: [&str; 12] = [
     "STEERER",
     "WAKEUPS",
     "GUESTS",
@@ -50,6 +51,7 @@ pub const BOOTS: [&str; 11] = [
     "ISOLATED_CPU",
     "ISOLATED_AT_BOOT",
     "OTHER_KERNELS",
+    "VMX",
 ];
 
 /// The checks of that boot, where every PAUSE exits.
