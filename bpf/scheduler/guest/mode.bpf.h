@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mode.bpf.h - the fact `mode`: whether a vCPU's guest was in user or kernel mode at its last exit, on AMD and, where that can be known, on Intel.
+ * mode.bpf.h - the fact `mode`: whether a vCPU's guest was in user or kernel mode at its last exit.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_MODE_H
 #define UNSPIN_BPF_SCHEDULER_GUEST_MODE_H
@@ -11,7 +11,7 @@
 /*
  * Of a guest under VMX, whose mode is in the VMCS: known where the exit tells it, which only privileged instructions and pause-loop
  * exits do (in kernel mode only: SDM vol. 3C, 25.1.3), and where KVM has read the privilege level since (vmx_get_cpl(),
- * arch/x86/kvm/vmx/vmx.c, Linux 7.2), as before each hypercall. After an interrupt it is not. All reads are safe ones.
+ * arch/x86/kvm/vmx/vmx.c, Linux 7.2): before each hypercall, and after interrupts by vmx_interrupts.bpf.h. All reads are safe ones.
  */
 static __always_inline u32 vmx_mode(struct kvm_vcpu *vcpu)
 {

@@ -26,7 +26,6 @@ pub mod stress;
 pub mod tune;
 pub mod vm_policies;
 pub mod vms;
-pub mod vmx;
 pub mod wakeups;
 pub mod watchdog;
 

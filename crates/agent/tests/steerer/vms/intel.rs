@@ -9,9 +9,11 @@ use unspin_scenario::Vm;
 use unspin_testbed::check;
 
 use super::{
-    host::{counter, still_there},
-    observer_vms::run_for,
-    vms::{fighting, operations, steer},
+    super::{
+        host::{counter, still_there},
+        observer_vms::run_for,
+    },
+    fighting, operations, steer,
 };
 
 const USER: u32 = unspin_abi::UNSPIN_MODE_USER;

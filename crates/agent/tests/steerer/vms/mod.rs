@@ -9,6 +9,8 @@ use unspin_policy::steering::Policies;
 use unspin_scenario::{LockSharing, Vm};
 use unspin_vmm::RunReport;
 
+pub mod intel;
+
 use super::{
     host::{counter, still_there},
     observer_vms::{run_for, vm},
