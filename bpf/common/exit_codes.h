@@ -20,7 +20,10 @@
 #define EXIT_REASON_MSR_READ 31
 #define EXIT_REASON_MSR_WRITE 32
 #define EXIT_REASON_PAUSE_INSTRUCTION 40
-/* arch/x86/include/asm/vmx.h, arch/x86/kvm/vmx/vmx.h: SS of the segment cache, its access rights, and in these the privilege level. */
+/*
+ * KVM's segment cache: SS (arch/x86/include/asm/kvm_host.h), whose access rights are the last of its four bits (enum of SEG_FIELD_*,
+ * arch/x86/kvm/vmx/vmx.c), and the privilege level in these (arch/x86/include/asm/vmx.h).
+ */
 #define VCPU_SREG_SS 2
 #define VMX_SEGMENT_CACHE_SS_AR (1u << (VCPU_SREG_SS * 4 + 3))
 #define VMX_AR_DPL(ar) (((ar) >> 5) & 3)

@@ -45,6 +45,7 @@ static __always_inline u32 mode_of(const struct task_context *task)
 /*
  * What is known of the mode in which it left its CPU. Under VMX KVM reads it when the vCPU's thread is preempted, after ops.stopping
  * (kvm_arch_vcpu_put(), arch/x86/kvm/x86.c, Linux 7.2), and keeps it for kvm_vcpu_on_spin(); `preempted` is false before that.
+ * All reads are safe ones.
  */
 static __always_inline struct unspin_fact mode_left_in(const struct task_context *task)
 {

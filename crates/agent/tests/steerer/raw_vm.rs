@@ -244,7 +244,12 @@ const HANDLE: [u8; 19] = [
 
 fn prepare(vcpu: &VcpuFd, program: &Program, number: u64) {
     let mut special: kvm_sregs = vcpu.get_sregs().expect("registers");
-    let level = if number < program.in_user_mode { 3 } else { 0 };
+    // Kernels let processes be interrupted.
+    let (level, rflags) = if number < program.in_user_mode {
+        (3, 0x202)
+    } else {
+        (0, 2)
+    };
     let data = kvm_segment {
         limit: 0xffff_ffff,
         selector: 0x10 | u16::from(level),
@@ -284,7 +289,7 @@ fn prepare(vcpu: &VcpuFd, program: &Program, number: u64) {
     vcpu.set_sregs(&special).expect("registers");
     let registers = kvm_regs {
         rip: CODE,
-        rflags: 2,
+        rflags,
         rbx: DATA + PV_PAGE_BYTES as u64 * number,
         rsi: DATA,
         rsp: STACKS + STACK_BYTES * (number + 1),

@@ -114,7 +114,7 @@ pub fn program(kind: &str, draws: &mut Draws) -> Program {
         "help" => {
             code.call(abi::UNSPIN_HYPERCALL_HELP);
         }
-        "critical" | "ballooned" | "unmapped" => {
+        "critical" | "critical-in-user-mode" | "ballooned" | "unmapped" => {
             // Registers a page for each vCPU, and spins; it never takes `critical` back.
             data = claims();
             code.call(abi::UNSPIN_HYPERCALL_REGISTER_PV_PAGE);
@@ -151,8 +151,12 @@ pub fn program(kind: &str, draws: &mut Draws) -> Program {
         data,
         others,
         vcpus: VCPUS,
-        // Processes in the guest may not say anything: half of them try.
-        in_user_mode: if kind == "hypercalls" { VCPUS / 2 } else { 0 },
+        // Processes in the guest may not say anything: half of them try, or all.
+        in_user_mode: match kind {
+            "hypercalls" => VCPUS / 2,
+            "critical-in-user-mode" => VCPUS,
+            _ => 0,
+        },
         interrupts: matches!(kind, "floods" | "everything"),
         page: match kind {
             "counts" | "ballooned" => Page::Ballooned,

@@ -7,3 +7,4 @@ pub mod code;
 pub mod guests;
 pub mod kinds;
 pub mod stuck;
+pub mod user_processes;
