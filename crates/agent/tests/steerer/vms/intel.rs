@@ -11,7 +11,6 @@ use unspin_testbed::check;
 use super::{
     super::{
         host::{counter, still_there},
-        hostile::user_processes::registered_by,
         observer_vms::run_for,
     },
     fighting, operations, steer,
@@ -112,10 +111,4 @@ fn silent_guests_are_lent_to_on_intel() {
     let (refused, _) = done("refuse-yields");
     let (with, lent) = done("loan-cpl,kernel-exit");
     assert!(lent > 0 && with > 5 * refused, "{with} of {refused}");
-}
-
-check!(VMX: user_processes_of_intel_guests_register_no_page);
-/// KVM has read the privilege level before a hypercall. (Pages of kernels are registered: the check above needs them.)
-fn user_processes_of_intel_guests_register_no_page() {
-    assert_eq!(registered_by("critical-in-user-mode"), 0);
 }
