@@ -193,7 +193,7 @@ int dry_yield(struct pt_regs *registers)
 	asked = target && yielder->task.choice.policies && yielder->task.steered && target->task.steered;
 	if (asked) {
 		target->task.counted = 1; /* it is runnable: yield_to() has checked */
-		gather(&facts.candidate, &target->task, target->task.left_ns, now_ns);
+		gather_other(&facts.candidate, &target->task, now_ns);
 		/* As old as in the scheduler, which would not refresh it either. */
 		facts_of_self(&facts, &yielder->task, yielder->task.left_ns, now_ns);
 		decision = decide(UNSPIN_ON_YIELD, current, &yielder->task, &facts, candidate_id, now_ns);

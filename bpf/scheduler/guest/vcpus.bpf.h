@@ -129,7 +129,7 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 
 	facts->critical = aged(task->critical, age_ns);
 	facts->sections = aged(task->sections, age_ns);
-	facts->mode = aged(mode_left_in(task), age_ns);
+	facts->mode = aged(task->mode, age_ns);
 	facts->descheduled = fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
 	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
 	facts->spun = fact_seen(task->spun, now_ns, now_ns);
@@ -138,13 +138,21 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 	facts->awaited = UNSPIN_UNKNOWN_FACT;
 }
 
+/* The same of one that may be off its CPU. */
+static __always_inline void gather_other(struct unspin_vcpu_facts *facts, const struct task_context *task, u64 now_ns)
+{
+	gather(facts, task, task->left_ns, now_ns);
+	if (!bpf_core_type_exists(struct vcpu_svm)) /* where it does, the mode is known: ops.yield is called often */
+		facts->mode = aged(mode_left_in(task), facts->descheduled.age_ns);
+}
+
 /* The same of p, which might run here instead of the task that does. */
 static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, struct task_struct *p,
 					     const struct task_context *task, u64 now_ns)
 {
 	bool near = scx_bpf_task_cpu(p) == (s32)bpf_get_smp_processor_id();
 
-	gather(facts, task, task->left_ns, now_ns);
+	gather_other(facts, task, now_ns);
 	facts->near = (struct unspin_fact){near, facts->descheduled.age_ns};
 }
 
