@@ -129,6 +129,11 @@ struct kvm_vcpu {
 	struct kvm_vcpu_arch arch;
 };
 
+/* arch/x86/kvm/lapic.h */
+struct kvm_lapic {
+	struct kvm_vcpu *vcpu;
+};
+
 /* arch/x86/include/asm/svm.h, arch/x86/kvm/svm/svm.h. struct vcpu_svm begins with its struct kvm_vcpu. */
 struct vmcb_control_area {
 	u32 exit_code;

@@ -241,14 +241,41 @@ int BPF_PROG(on_kvm_apic_ipi, u32 icr_low, u32 destination)
 	return 0;
 }
 
+static __always_inline void interrupt_posted(struct unspin_observed_thread *thread, u32 receiver, u16 delivery_mode,
+					     u8 vector)
+{
+	interrupt_accepted(thread, &thread->ipi, thread->counters.exits, thread->counters.vcpu, receiver, delivery_mode,
+			   vector);
+}
+
+/*
+ * arch/x86/kvm/lapic.c: __apic_accept_irq(apic, delivery_mode, vector, ...) fires kvm_apic_accept_irq before anything
+ * else. A program at the tracepoint is preemptible (seen on Linux 7.2), and while it waits for its CPU all its runs there
+ * are missed; this one runs with preemption off.
+ */
+SEC("kprobe.multi/__apic_accept_irq")
+int on_apic_accept_irq(struct pt_regs *registers)
+{
+	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
+	/* The caller's, and alive. READ() would be safe without: it gives 0 where it fails. */
+	struct kvm_lapic *apic = (struct kvm_lapic *)registers->di;
+	struct kvm_vcpu *receiver;
+
+	if (!thread)
+		return 0;
+	receiver = READ(options.direct_reads, apic, vcpu);
+	interrupt_posted(thread, READ(options.direct_reads, receiver, vcpu_id), registers->si, registers->dx);
+	return 0;
+}
+
+/* The same where that function, which is static, was inlined or renamed by the compiler. */
 SEC("tp_btf/kvm_apic_accept_irq")
 int BPF_PROG(on_kvm_apic_accept_irq, u32 receiver, u16 delivery_mode, u16 trigger_mode, u8 vector)
 {
 	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 
 	if (thread)
-		interrupt_accepted(thread, &thread->ipi, thread->counters.exits, thread->counters.vcpu, receiver,
-				   delivery_mode, vector);
+		interrupt_posted(thread, receiver, delivery_mode, vector);
 	return 0;
 }
 

@@ -38,8 +38,17 @@ pub fn ipi_visibility(options: &ObserveOptions) -> IpiVisibility {
 
 /// Whether KVM, as a module or built in, has that tracepoint.
 pub(crate) fn has_tracepoint(name: &str) -> bool {
+    kvm_has(&format!("btf_trace_{name}"), Kind::Typedef)
+}
+
+/// Whether KVM has that function with the arguments of its source: pahole leaves out those that the compiler changed.
+pub(crate) fn has_function(name: &str) -> bool {
+    kvm_has(name, Kind::Function)
+}
+
+fn kvm_has(name: &str, kind: Kind) -> bool {
     let btf = KernelBtf::module("kvm").or_else(KernelBtf::vmlinux);
-    btf.is_some_and(|btf| btf.has(&format!("btf_trace_{name}"), Kind::Typedef))
+    btf.is_some_and(|btf| btf.has(name, kind))
 }
 
 /// `parameter(module, name)`: the text of a module's parameter; `None` when there is no such module or parameter.

@@ -10,22 +10,27 @@ use crate::{
         bytes::bytes_of,
         load::{refused, with_log},
     },
-    observe::ipi_visibility::{IPI_TRACEPOINTS, has_tracepoint},
+    observe::ipi_visibility::{IPI_TRACEPOINTS, has_function, has_tracepoint},
 };
 
 /// What observes: `bpf/observe/main.bpf.c`.
 pub(crate) static OBSERVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
 /// Programs that only events of those kinds need, and that a kernel may lack the place for.
-const FOR_EVENTS: [(&str, &[u32]); 4] = [
+const FOR_EVENTS: [(&str, &[u32]); 5] = [
     ("kprobe.multi/yield_to", &[abi::UNSPIN_EVENT_YIELD_TO]),
     ("tp_btf/kvm_apic_ipi", &[abi::UNSPIN_EVENT_IPI]),
-    ("tp_btf/kvm_apic_accept_irq", &[abi::UNSPIN_EVENT_IPI]),
+    (ACCEPTS, &[abi::UNSPIN_EVENT_IPI]),
+    (ACCEPTS_BY_TRACEPOINT, &[abi::UNSPIN_EVENT_IPI]),
     (
         "tp_btf/kvm_hypercall",
         &[abi::UNSPIN_EVENT_IPI, abi::UNSPIN_EVENT_PV_PAGE],
     ),
 ];
+
+/// Two programs for the same thing: the second where the kernel has not got the first one's place.
+const ACCEPTS: &str = "kprobe.multi/__apic_accept_irq";
+const ACCEPTS_BY_TRACEPOINT: &str = "tp_btf/kvm_apic_accept_irq";
 
 /// Which of an object's programs are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +110,16 @@ fn is_wanted(section: &str, options: &ObserveOptions) -> bool {
     let Some((_, kinds)) = FOR_EVENTS.iter().find(|(name, _)| *name == section) else {
         return true;
     };
-    let place = section.split_once('/').map_or("", |(_, place)| place);
-    let there = !IPI_TRACEPOINTS.contains(&place) || has_tracepoint(place);
+    let place = place_of(section);
+    let there = match section {
+        ACCEPTS => has_function(place),
+        ACCEPTS_BY_TRACEPOINT if has_function(place_of(ACCEPTS)) => false,
+        _ => !IPI_TRACEPOINTS.contains(&place) || has_tracepoint(place),
+    };
     there && kinds.iter().any(|kind| options.events.has(*kind))
+}
+
+/// What a program of that section attaches to.
+fn place_of(section: &str) -> &str {
+    section.split_once('/').map_or("", |(_, place)| place)
 }

@@ -22,7 +22,7 @@ const ALLOWED: f64 = 1.1;
 /// instructions each, here or in the empty program.
 const INTERRUPTIBLE: [&str; 5] = [
     "tp_btf/kvm_apic_ipi",
-    "tp_btf/kvm_apic_accept_irq",
+    "kprobe.multi/__apic_accept_irq",
     "kprobe.multi/kvm_vcpu_on_spin",
     "kprobe.multi/yield_to",
     "kretprobe.multi/yield_to",
