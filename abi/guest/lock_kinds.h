@@ -65,7 +65,7 @@ enum unspin_lock_trait {
 	X(rwsem_schdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                     \
 	X(rwsem_eschdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                    \
 	X(adaptive_mutex, UNSPIN_LOCK_BLOCKS | UNSPIN_LOCK_FREES_LAST)                                                 \
-	X(adaptive_rwlock, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)
+	X(adaptive_rwlock, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS | UNSPIN_LOCK_FREES_LAST)
 
 #define UNSPIN_LOCK_ENUM(number, name) UNSPIN_LOCK_##name = (number),
 enum unspin_lock_kind { UNSPIN_LOCK_KINDS(UNSPIN_LOCK_ENUM) UNSPIN_LOCK_KIND_COUNT };

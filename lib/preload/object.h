@@ -45,11 +45,13 @@ _Static_assert(sizeof(struct preload_condition) <= offsetof(pthread_cond_t, __da
 
 struct preload_rwlock {
 	struct adaptive_rwlock_lock lock;
-	unsigned int unused;
+	unsigned int unused[2];
 	int writer; /* number of the thread that holds it to write, as in libc; 0: none */
 };
 _Static_assert(offsetof(struct preload_rwlock, writer) == offsetof(pthread_rwlock_t, __data.__cur_writer), "moved");
-_Static_assert(sizeof(struct preload_rwlock) <= offsetof(pthread_rwlock_t, __data.__shared), "no room");
+_Static_assert(offsetof(struct preload_rwlock, writer) + sizeof(int) <= offsetof(pthread_rwlock_t, __data.__shared),
+	       "no room");
+_Static_assert(_Alignof(struct preload_rwlock) <= _Alignof(pthread_rwlock_t), "not aligned");
 
 static inline struct preload_mutex *preload_mutex(pthread_mutex_t *mutex)
 {

@@ -7,8 +7,9 @@
  * a program, a string of letters:
  *   L  lock, enter, leave, unlock          R  read_lock, enter, leave, read_unlock
  *   T  trylock; on success as L, else SCRIPT_TRY_REFUSED
- *   D  the same with a wait until a deadline, which may pass at any moment (adaptive_mutex only)
  *                                          P  the same with read_trylock
+ *   D  as L with a deadline, which may pass at any moment: then SCRIPT_TRY_REFUSED (adaptive_mutex, adaptive_rwlock)
+ *   K  as R, but it keeps off for writers  E  the same with a deadline (adaptive_rwlock)
  *   Q  is_locked                           U  unlock, whether or not the lock is held
  * around SCRIPT_RCU (locks/parts/rcu.h):
  *   R  a reader: read_lock, follow the pointer, read what it points to, read_unlock

@@ -46,6 +46,24 @@ static void critical_section(struct script_world *world, enum script_entry entry
 	lock_operations[world->kind].unlock(&world->lock);
 }
 
+/* What pthread_rwlock_t adds: writers with a deadline, readers that keep off for writers, with a deadline or without. */
+static _Bool adaptive_rwlock_letter(struct script_world *world, char letter)
+{
+	struct adaptive_rwlock_lock *lock = &world->lock.adaptive_rwlock;
+	struct adaptive_rwlock_entry entry = {.reads = letter != 'D', .deadline = letter == 'K' ? 0 : world};
+	enum script_entry how = entry.reads ? SCRIPT_BY_READ : SCRIPT_BY_TRY;
+
+	if (letter != 'D' && letter != 'K' && letter != 'E')
+		return 0;
+	entry.keeps_off = entry.reads;
+	ask(how);
+	if (adaptive_rwlock_enters(lock, &entry) || adaptive_rwlock_wait(lock, &entry))
+		critical_section(world, how);
+	else
+		script_perform(SCRIPT_TRY_REFUSED, 0, 0, 0);
+	return 1;
+}
+
 static void lock_letter(struct script_world *world, char letter)
 {
 	const struct lock_operations *lock = &lock_operations[world->kind];
@@ -70,6 +88,8 @@ static void lock_letter(struct script_world *world, char letter)
 			critical_section(world, SCRIPT_BY_TRY);
 		else
 			script_perform(SCRIPT_TRY_REFUSED, 0, 0, 0);
+	} else if (world->kind == UNSPIN_LOCK_adaptive_rwlock && adaptive_rwlock_letter(world, letter)) {
+		return;
 	} else if (letter == 'D' && world->kind == UNSPIN_LOCK_adaptive_mutex) {
 		struct adaptive_mutex_lock *mutex = &world->lock.adaptive_mutex;
 

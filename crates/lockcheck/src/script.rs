@@ -133,7 +133,7 @@ impl World {
     /// # Panics
     /// As [`World::new`]; when this build has no such lock.
     pub fn of(setting: &Setting) -> World {
-        let known = |program: &&str| program.chars().all(|letter| "LTDQRPUS".contains(letter));
+        let known = |program: &&str| program.chars().all(|letter| "LTDQRPKEUS".contains(letter));
         let threads = setting.programs.len();
         assert!(
             setting.programs.iter().all(known),
