@@ -5,7 +5,7 @@
 SITTING = $(if $(STALE),--stale) $(if $(LIMIT),--limit $(LIMIT))
 
 .PHONY: help demo test check test-long mutants lint docs benchmarks setup intel lib lib-install lib-uninstall linux-guest linux-loads linux-module \
-	packages ple-module rivals wheel update-lock clean-cache uninstall
+	packages deny ple-module rivals wheel update-lock clean-cache uninstall
 
 help:
 	@echo "make demo         set up what is missing, then show stalled VMs in the testbed (MACHINE=intel: in the Intel machine)"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-long    the long checks (NAME=part, STALE=1, LIMIT=8h); what became of each: tests/long/results.tsv"
 	@echo "make mutants      plant each seeded bug and check that the tests find it (NAME=, STALE=1, LIMIT=8h)"
 	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, SPDX lines, citations"
+	@echo "make deny         check licences, registries and versions of all libraries (cargo-deny), 2 min, then seconds"
 	@echo "make docs         write the pages that follow from the binary and the data; build the book (target/book)"
 	@echo "make benchmarks   repeat one measurement of benchmarks/: make benchmarks WHAT=demo"
 	@echo "make setup        set-up alone"
@@ -88,6 +89,9 @@ ple-module:
 rivals:
 	@setup/run demo
 	@setup/rivals
+
+deny:
+	@setup/deny
 
 packages:
 	@setup/run demo

@@ -92,7 +92,7 @@ make_cache() {
     ! is_a_cache || return 0
     stranger=$(find "$CACHE" -mindepth 1 -maxdepth 1 ! -name archive ! -name kernel ! -name kernels ! -name linux-guest ! -name guest-linux \
         ! -name guest-module ! -name guest-loads ! -name kmod ! -name headers ! -name rivals ! -name qemu ! -name apt ! -name .lock ! -name python \
-        ! -name 'nextest-*' ! -name 'packagers-*' ! -name bochs ! -name baselines ! -name 'mdbook-*' ! -name '*.log' ! -name lost+found -print -quit)
+        ! -name 'nextest-*' ! -name 'packagers-*' ! -name 'deny-*' ! -name bochs ! -name baselines ! -name 'mdbook-*' ! -name '*.log' ! -name lost+found -print -quit)
     [[ -z $stranger ]] || die "$CACHE is to be the cache, but holds $stranger; UNSPIN_CACHE=<an empty or new folder>"
     { printf 'Signature: 8a477f597d28d172789f06886806bc55\n# unspin\n' >"$CACHE/CACHEDIR.TAG"; } 2>/dev/null ||
         die "cannot write to the cache folder $CACHE: is the disk full or read-only? UNSPIN_CACHE=<folder> moves the cache"

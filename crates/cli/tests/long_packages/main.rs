@@ -27,6 +27,7 @@ const KEPT_BY_OTHERS: [&str; 8] = [
 ];
 const CONFIG: &str = "etc/unspin/unspin.toml";
 const CHANGED: &str = "[serve]\nvms_max = 7\n";
+const BILL_OF_MATERIALS: &str = "/usr/share/doc/unspin/unspin.cdx.json";
 const LATCH: &str = "var/lib/unspin/steer-latch.toml";
 
 #[track_caller]
@@ -171,6 +172,43 @@ fn packages_are_the_same_twice_and_leave_nothing() {
     by_rpm(&root, &rpm);
 }
 
+/// A licence, a registry or a second version that nobody has allowed is refused.
+#[test]
+fn libraries_are_those_that_are_allowed() {
+    let allowed = repository().join("deny.toml");
+    let text = fs::read_to_string(&allowed).expect("deny.toml");
+    let folder = tempfile::tempdir().expect("a folder");
+    let with = |old: &str, new: &str| {
+        assert!(text.contains(old), "{old}");
+        let config = folder.path().join("deny.toml");
+        fs::write(&config, text.replace(old, new)).expect("written");
+        ended(
+            Command::new("setup/deny")
+                .arg(&config)
+                .current_dir(repository()),
+        )
+    };
+    let as_it_is = with("[graph]", "[graph]");
+    assert_eq!(as_it_is.status, 0, "{as_it_is:#?}");
+    for (old, new, complaint) in [
+        ("    \"ISC\",\n", "", "error[rejected]"),
+        (
+            "https://github.com/rust-lang/crates.io-index",
+            "https://example.com/index",
+            "error[source-not-allowed]",
+        ),
+        (
+            "crate = \"bitflags@1.3.2\"",
+            "crate = \"bitflags@1.3.1\"",
+            "error[duplicate]",
+        ),
+    ] {
+        let refused = with(old, new);
+        assert_ne!(refused.status, 0, "{new}");
+        assert!(refused.err.contains(complaint), "{complaint}: {refused:#?}");
+    }
+}
+
 /// Installed, changed, upgraded, removed, purged.
 fn by_dpkg(root: &Root, deb: &Path, later: &Path) {
     let before = root.files();
@@ -247,6 +285,20 @@ fn left_behind(root: &Root, before: &BTreeSet<String>) {
     assert!(left.is_empty(), "left behind, or gone: {left:#?}");
 }
 
+/// Libraries are named, and nothing of the folder in which it was made.
+fn bill_of_materials(text: &str) {
+    let bill: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(bill["bomFormat"], "CycloneDX");
+    let components = bill["components"].as_array().expect("components").iter();
+    let names: BTreeSet<&str> = components.filter_map(|it| it["name"].as_str()).collect();
+    for library in ["libbpf-sys", "libbpf-rs", "arrow-array", "kvm-ioctls"] {
+        assert!(names.contains(library), "{library} is not in {names:?}");
+    }
+    let folder = repository().to_string_lossy().into_owned();
+    assert!(!text.contains(&folder), "{folder} is in it");
+    assert!(!text.contains("serialNumber"));
+}
+
 /// What is there, and that nothing begins by itself.
 fn installed(root: &Root) {
     assert!(root.passes("unspin --version").out.starts_with("unspin "));
@@ -265,10 +317,12 @@ fn installed(root: &Root) {
         "/usr/share/doc/unspin/install.md",
         "/usr/share/doc/unspin/reference/configuration.md",
         "/usr/share/doc/unspin/libraries.txt",
+        BILL_OF_MATERIALS,
         "/usr/share/doc/unspin/copyright",
     ] {
         assert!(root.holds(path), "{path} is missing");
     }
+    bill_of_materials(&root.passes(&format!("cat {BILL_OF_MATERIALS}")).out);
     for unit in ["unspin-watch", "unspin-steer"] {
         let verified = root.passes(&format!(
             "systemd-analyze verify --man=no {unit}.service 2>&1"
