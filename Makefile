@@ -13,7 +13,7 @@ help:
 	@echo "make check        one check by name, wherever it runs: make check NAME=quotas_are_named"
 	@echo "make test-long    the long checks (NAME=part, STALE=1, LIMIT=8h); what became of each: tests/long/results.tsv"
 	@echo "make mutants      plant each seeded bug and check that the tests find it (NAME=, STALE=1, LIMIT=8h)"
-	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, SPDX lines, citations"
+	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, libraries, SPDX lines, citations"
 	@echo "make deny         check licences, registries and versions of all libraries (cargo-deny), 2 min, then seconds"
 	@echo "make docs         write the pages that follow from the binary and the data; build the book (target/book)"
 	@echo "make benchmarks   repeat one measurement of benchmarks/: make benchmarks WHAT=demo"

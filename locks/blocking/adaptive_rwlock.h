@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * adaptive_rwlock.h - ours: a reader-writer lock of 12 bytes whose waiters spin for a while and then sleep. Readers share
+ * adaptive_rwlock.h - ours: a reader-writer lock of 16 bytes whose waiters spin for a while and then sleep. Readers share
  * it; a reader enters unless a writer is inside, or, if the caller asks for that, waits (it keeps off).
  *
  * Who frees the lock wakes all readers and one writer that sleep; who comes first enters. So writers may starve while readers
@@ -18,8 +18,9 @@
  * next may give its memory back, as POSIX allows (pthread_rwlock_destroy). The wake-up that follows names an address only.
  *
  * Limits: 2^24 - 1 readers inside, of which the caller takes care; 8,191 sleepers of each kind, others ask for help; marks
- * below PLATFORM_MARKS. The caller must hold no spinning lock. In a world that does not wait by address (platform_block())
- * waiters spin and ask for help instead of sleeping.
+ * below PLATFORM_MARKS. A process that is the sixteenth fork on the way takes the counts of its first ancestor for its own. The
+ * caller must hold no spinning lock. In a world that does not wait by address (platform_block()) waiters spin and ask for
+ * help instead of sleeping.
  */
 #ifndef UNSPIN_LOCKS_ADAPTIVE_RWLOCK_H
 #define UNSPIN_LOCKS_ADAPTIVE_RWLOCK_H
