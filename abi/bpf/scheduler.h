@@ -160,6 +160,7 @@ enum unspin_steer_cpu {
 	X(threads, "threads that took a page to count their critical sections in")                                     \
 	X(pv_page_failures, "pv pages that could not be read or written")                                              \
 	X(wakeups_preempt, "tasks that ran at once when they woke up, instead of the one that ran there")              \
+	X(handed_over, "tasks that ran next as the one that had woken them went to sleep, past others that waited")    \
 	X(shares_in_crowds, "tasks with short runs that went ahead of a crowd, as their share had come so far")        \
 	X(brought_forward,                                                                                             \
 	  "tasks that were placed nearer: they weigh more by now, or would have waited for more than 2 s")             \

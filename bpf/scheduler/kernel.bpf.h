@@ -24,6 +24,7 @@ enum {
 };
 
 #define SCX_DSQ_LOCAL 0x8000000000000002ull
+#define SCX_WAKE_SYNC (1ull << 4) /* WF_SYNC: whoever wakes is about to sleep */
 #define SCX_ENQ_WAKEUP (1ull << 0)
 #define SCX_ENQ_PREEMPT (1ull << 32)
 #define SCX_ENQ_REENQ (1ull << 40)

@@ -62,6 +62,9 @@ static __always_inline bool run_least(s32 cpu, struct cpu_context *here, struct 
 		keep(cpu, prev, task, here, !own && !common, now_ns);
 		return true;
 	}
+	if (here->heir && common && shared_first && !(prev && task) &&
+	    hand_over(cpu, scheduled(common)->pid, common_ns, now_ns))
+		return true;
 	if (shared_first && scx_bpf_dsq_move_to_local(queue))
 		return true;
 	if (scx_bpf_dsq_move_to_local(cpu))
@@ -193,6 +196,8 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	task->borrow_charged_ns = task->charged_ns;
 	occupy(here, task);
 	renew_samples(task, task->charged_at_ns);
+	here->has_woken = 0;
+	here->heir = 0;
 	end_slice_on_time(scx_bpf_task_cpu(p), task, task->charged_at_ns);
 	if (own)
 		gang(p, task, task->charged_at_ns);

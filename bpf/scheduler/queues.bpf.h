@@ -6,6 +6,7 @@
 #define UNSPIN_BPF_SCHEDULER_QUEUES_H
 
 #include "waits/crowd.bpf.h"
+#include "waits/heir.bpf.h"
 #include "throttle.bpf.h"
 
 static __always_inline void insert(struct task_struct *p, struct task_context *task, u32 queue, u64 enq_flags)
@@ -18,7 +19,7 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 
 	if (!task->placed || task->home != queue)
 		place_task(task, queue, enq_flags & SCX_ENQ_WAKEUP);
-	task->placed = 0;
+	task->placed = NOT_PLACED;
 	args.vtime = task->vtime_ns;
 	task->queue = queue;
 	note_share(task, scx_bpf_task_cpu(p), scheduled(p)->pid);
@@ -67,15 +68,36 @@ static __always_inline s32 preempted_cpu(struct task_struct *p, struct task_cont
 	u64 now_ns = bpf_ktime_get_ns();
 	u32 other;
 
+	task->placed = PLACED_TO_PREEMPT;
 	if (preempts_anywhere(task, cpu, now_ns))
 		return cpu;
 	other = bpf_get_smp_processor_id();
 	if (preempts_anywhere(task, other, now_ns))
 		return other;
-	if (!near)
-		return cpu;
-	other = bpf_cpumask_any_and_distribute(near, scheduled(p)->cpus_ptr);
-	return preempts_anywhere(task, other, now_ns) ? (s32)other : cpu;
+	if (near) {
+		other = bpf_cpumask_any_and_distribute(near, scheduled(p)->cpus_ptr);
+		if (preempts_anywhere(task, other, now_ns))
+			return other;
+	}
+	task->placed = PLACED;
+	return cpu;
+}
+
+/*
+ * The same; an heir preempts only where it was. Otherwise it waits on the run queue of the CPU that wakes it, where it may come next: no
+ * other one has to be locked for it.
+ */
+static __always_inline s32 waking_cpu(struct task_struct *p, struct task_context *task, s32 cpu, u64 wake_flags)
+{
+	u32 self = bpf_get_smp_processor_id();
+
+	if (!(wake_flags & SCX_WAKE_SYNC) || !name_heir(p, task, self))
+		return preempted_cpu(p, task, cpu);
+	task->placed = PLACED;
+	if ((u32)cpu == self || !preempts_anywhere(task, cpu, bpf_ktime_get_ns()))
+		return self;
+	task->placed = PLACED_TO_PREEMPT;
+	return cpu;
 }
 
 /*
@@ -93,7 +115,7 @@ static __always_inline bool runs_at_once(struct task_struct *p, struct task_cont
 	if (first && unspin_before(scheduled(first)->scx.dsq_vtime, task->vtime_ns))
 		return false;
 	count(unspin_steer_wakeups_preempt, 1);
-	task->placed = 0;
+	task->placed = NOT_PLACED;
 	task->queue = NO_QUEUE;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), enq_flags | SCX_ENQ_PREEMPT);
 	return true;
@@ -109,7 +131,7 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	s32 cpu;
 
 	if (task) {
-		task->placed = 0;
+		task->placed = NOT_PLACED;
 		task->idle_cpu = 0;
 	}
 	if (task && quotas && is_throttled(task, bpf_ktime_get_ns()))
@@ -126,13 +148,12 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	shares_here = options.domains < 2 ? shares : waits_shared(p, cpu);
 	if (!idle && task && shares_here) {
 		place_task(task, shared_queue_at(cpu), true);
-		task->placed = 1;
-		cpu = preempted_cpu(p, task, cpu);
+		cpu = waking_cpu(p, task, cpu, wake_flags);
 	}
 	if (idle && task) {
 		place_task(task, shares_here ? shared_queue_at(cpu) : cpu, true);
 		if (options.only_vms) { /* it may be taken by now: steer_enqueue() looks, with its run queue locked */
-			task->placed = 1;
+			task->placed = PLACED;
 			task->idle_cpu = cpu + 1;
 			return cpu;
 		}
@@ -204,7 +225,7 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 	}
 	if (enq_flags & SCX_ENQ_WAKEUP && cpu == scx_bpf_task_cpu(p)) {
 		place_task(task, cpu, true);
-		task->placed = 1;
+		task->placed = PLACED;
 		if (runs_at_once(p, task, cpu, cpu, enq_flags))
 			return;
 	}
@@ -223,7 +244,7 @@ static __always_inline bool goes_to_idle(struct task_struct *p, struct task_cont
 	task->idle_cpu = 0;
 	if (!idle)
 		return false;
-	task->placed = 0;
+	task->placed = NOT_PLACED;
 	task->queue = NO_QUEUE;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), enq_flags);
 	return true;
@@ -277,7 +298,7 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	queue = shared_queue_at(cpu);
-	if (task->placed && task->home == queue && runs_at_once(p, task, queue, cpu, enq_flags))
+	if (task->placed == PLACED_TO_PREEMPT && task->home == queue && runs_at_once(p, task, queue, cpu, enq_flags))
 		return;
 	insert(p, task, queue, enq_flags);
 	kick_an_idle_cpu(queue);

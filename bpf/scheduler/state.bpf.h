@@ -43,6 +43,13 @@ struct pending_ipi {
 	u32 eligible;  /* passed over as a lock waiter */
 };
 
+/* A task that wakes up. */
+enum placed {
+	NOT_PLACED,
+	PLACED,		   /* where it waits: it is not placed again */
+	PLACED_TO_PREEMPT, /* the same, and it may run at once on the CPU that was chosen for it */
+};
+
 /* One task. Changed under the lock of its run queue only, but for debt_ns (atomic) and what the vCPU's own thread does. */
 struct task_context {
 	u64 vtime_ns;		/* weighted; what the queues are ordered by */
@@ -55,7 +62,7 @@ struct task_context {
 	u32 burst_ns;		/* how long it is expected to run when it wakes up: a slice at most */
 	u32 mean_ns;		/* how long its runs are in the mean: a slice at most */
 	u64 throttled_since_ns; /* 0: it is not throttled, or has run since */
-	u32 placed;		/* it was placed where it wakes up: it is not placed again */
+	u32 placed;		/* enum placed */
 	u64 slice_end_ns;
 	u64 queue;	 /* where it was inserted last */
 	u32 group;	 /* index of `groups` */
@@ -160,6 +167,10 @@ struct cpu_context {
 	u64 slice_timer_ns;    /* when the timer of slice_timers fires; 0: it is not armed */
 	u32 slice_timer_ready; /* that is made */
 	u32 behind;	       /* a task that waits here is too far ahead: check again */
+	/* Of the task that runs here: whom it has woken while it was about to sleep (scheduler/waits/heir.bpf.h). */
+	u32 has_woken;
+	u32 heir; /* thread; 0: none, or several */
+	u64 heir_ns;
 	/* The thread that runs next, ahead of the queues. */
 	u32 next; /* 0: none in particular */
 	u32 next_payer;

@@ -25,6 +25,9 @@
  */
 #define UNSPIN_PROTECTED_NS 100000u
 
+/* A CPU is handed over to a task that is ahead of the first one that waits by at most one in so many parts of a slice. Ours. */
+#define UNSPIN_HANDED_OVER_PARTS 16u
+
 /*
  * How long runs of the task are in the mean, ns of CPU time: it went to sleep after one of ran_ns, which counts as a slice at most. It
  * follows long runs as slowly as short ones, so that one long run among many short ones, as by interrupts that fall into it,
@@ -91,6 +94,18 @@ UNSPIN_PURE _Bool unspin_wakeup_preempts(unspin_u64 position_ns, unspin_u64 weig
 UNSPIN_PURE _Bool unspin_is_protected(_Bool vcpu, unspin_u64 ran_ns)
 {
 	return !vcpu && ran_ns < UNSPIN_PROTECTED_NS;
+}
+
+/*
+ * Whether a CPU whose task goes to sleep is handed over to the one task that it has woken meanwhile, the heir, which waits at heir_ns,
+ * past the first of those that wait for that CPU, at first_ns. The kernel says by WF_SYNC that whoever wakes is about to sleep
+ * (include/linux/wait.h, wake_up_interruptible_sync_poll(), Linux 7.2). Two that answer each other then stay on one CPU, until they are
+ * ahead by that much: whoever waits is passed by both for twice the time of that at most. Not the heir of several: a sender of messages
+ * would hand over at each, and its receivers would be switched to for each message.
+ */
+UNSPIN_PURE _Bool unspin_is_handed_over(unspin_u64 heir_ns, unspin_u64 first_ns, unspin_u64 slice_ns)
+{
+	return !unspin_before(first_ns + slice_ns / UNSPIN_HANDED_OVER_PARTS, heir_ns);
 }
 
 #endif

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks of the host that wake up beside CPU hogs, and slices that end in time, not in ticks.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    time::{Duration, Instant},
+};
 use unspin_testbed::check;
 
 use unspin_agent::Steerer;
@@ -154,6 +158,87 @@ pub fn those_who_wait_are_counted_for_the_cpus_that_are_online() {
     println!("  {shares} shares of 100");
     // None where they count for both CPUs; 85 and 91 alone, 11 after all other checks.
     assert!(shares > 0);
+    still_there(&steerer);
+}
+
+/// Pairs of threads that send a byte back and forth.
+const PAIRS: usize = 4;
+
+/// Sends the byte back until the other end is closed.
+fn answer(mut end: UnixStream) {
+    let mut byte = [0];
+    while end.read_exact(&mut byte).is_ok() && end.write_all(&byte).is_ok() {}
+}
+
+/// Sends a byte and waits for the answer for so long; how long the longest round trip took.
+fn ask(mut end: UnixStream, time: Duration) -> Duration {
+    let (mut byte, mut longest, begin) = ([0], Duration::ZERO, Instant::now());
+    while begin.elapsed() < time {
+        let sent = Instant::now();
+        end.write_all(&byte).expect("it is open");
+        end.read_exact(&mut byte).expect("it answers");
+        longest = longest.max(sent.elapsed());
+    }
+    longest
+}
+
+check!(WAKEUPS: a_cpu_is_handed_over_and_nobody_waits_for_it);
+/// Four pairs and a CPU hog on two CPUs: five want a CPU at any time. 0.4 of one is the hog's due.
+pub fn a_cpu_is_handed_over_and_nobody_waits_for_it() {
+    const TIME: Duration = Duration::from_secs(1);
+    let steerer = steer("refuse-yields", |_| ());
+    let before = counter(&steerer, "handed_over");
+    let pairs: Vec<_> = (0..PAIRS)
+        .map(|_| {
+            let (one, other) = UnixStream::pair().expect("sockets");
+            std::thread::spawn(move || answer(other));
+            std::thread::spawn(move || ask(one, TIME))
+        })
+        .collect();
+    let hog = std::thread::spawn(|| {
+        let begin = Instant::now();
+        while begin.elapsed() < TIME {}
+        charged()
+    });
+    let had = hog.join().expect("it only computes");
+    let longest = pairs.into_iter().map(|pair| pair.join().expect("above"));
+    let longest = longest.max().expect("some");
+    let handed_over = counter(&steerer, "handed_over") - before;
+    println!(
+        "  {handed_over} times, a round trip took {longest:?} at most, a hog had {had:?} of {TIME:?}"
+    );
+    assert!(handed_over > 1_000, "{handed_over}");
+    assert!(had > TIME / 3, "{had:?}");
+    assert!(longest < Duration::from_millis(20), "{longest:?}");
+    still_there(&steerer);
+}
+
+check!(WAKEUPS: who_wakes_several_hands_over_to_none);
+/// Beside CPU hogs one that wakes two others at a time and sleeps: the last one has no claim on its CPU.
+pub fn who_wakes_several_hands_over_to_none() {
+    let steerer = steer("refuse-yields", |_| ());
+    let busy = Busy::threads(4);
+    let mut ends = Vec::new();
+    for _ in 0..2 {
+        let (one, mut other) = UnixStream::pair().expect("sockets");
+        std::thread::spawn(move || while other.read_exact(&mut [0]).is_ok() {});
+        ends.push(one);
+    }
+    let mut handed_over = [0, 0];
+    for (several, handed_over) in [false, true].into_iter().zip(&mut handed_over) {
+        let before = counter(&steerer, "handed_over");
+        for _ in 0..500 {
+            for end in &mut ends[usize::from(!several)..] {
+                end.write_all(&[1]).expect("it is open");
+            }
+            std::thread::sleep(PERIOD / 2);
+        }
+        *handed_over = counter(&steerer, "handed_over") - before;
+    }
+    drop(busy);
+    println!("  {handed_over:?} times of 500, to one and to the last of two");
+    assert!(handed_over[1] < 25, "{handed_over:?}");
+    assert!(handed_over[0] > 4 * handed_over[1], "{handed_over:?}");
     still_there(&steerer);
 }
 

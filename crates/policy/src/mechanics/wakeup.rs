@@ -47,3 +47,10 @@ pub fn is_protected(vcpu: bool, ran_ns: u64) -> bool {
     // SAFETY: as above.
     unsafe { raw::unspin_is_protected(vcpu, ran_ns) }
 }
+
+/// Whether a CPU whose task goes to sleep is handed over to the one that it has woken, which has come to `heir_ns`, past the first of
+/// those that wait, which has come to `first_ns`.
+pub fn is_handed_over(heir_ns: u64, first_ns: u64, slice_ns: u64) -> bool {
+    // SAFETY: as above.
+    unsafe { raw::unspin_is_handed_over(heir_ns, first_ns, slice_ns) }
+}

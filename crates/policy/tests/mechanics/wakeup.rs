@@ -4,8 +4,8 @@
 use super::MS;
 use proptest::prelude::*;
 use unspin_policy::mechanics::{
-    NICE_0_WEIGHT, Weight, before, expected_burst_ns, is_protected, lag_ns, mean_burst_ns,
-    placed_vtime_ns, wakeup_preempts, woken_vtime_ns,
+    NICE_0_WEIGHT, Weight, before, expected_burst_ns, is_handed_over, is_protected, lag_ns,
+    mean_burst_ns, placed_vtime_ns, wakeup_preempts, woken_vtime_ns,
 };
 
 const SLICE_NS: u64 = 3 * MS;
@@ -126,6 +126,35 @@ fn a_task_of_the_host_goes_on_for_a_tenth_of_a_millisecond() {
         [true, true, false]
     );
     assert!(!is_protected(true, 0));
+}
+
+#[test]
+fn a_cpu_is_handed_over_to_one_that_is_ahead_by_a_sixteenth_of_a_slice_at_most() {
+    let first_ns = CLOCK_NS;
+    let ahead_ns = SLICE_NS / 16;
+    let heirs = [first_ns - MS, first_ns, first_ns + ahead_ns];
+    assert!(
+        heirs
+            .iter()
+            .all(|&heir_ns| is_handed_over(heir_ns, first_ns, SLICE_NS))
+    );
+    assert!(!is_handed_over(first_ns + ahead_ns + 1, first_ns, SLICE_NS));
+    // Virtual times go around.
+    assert!(is_handed_over(5, u64::MAX - 5, SLICE_NS));
+}
+
+/// Two that answer each other, 70 us each, beside one that waits: for how long they pass it by.
+#[test]
+fn who_waits_is_passed_by_for_an_eighth_of_a_slice_and_a_run() {
+    const RUN_NS: u64 = 70_000;
+    let (mut pair, first_ns) = ([CLOCK_NS; 2], CLOCK_NS);
+    let mut runs = 0;
+    while is_handed_over(pair[(runs + 1) % 2], first_ns, SLICE_NS) {
+        runs += 1;
+        pair[runs % 2] += RUN_NS;
+    }
+    let passed_ns = runs as u64 * RUN_NS;
+    assert!(runs > 0 && passed_ns <= SLICE_NS / 8 + 2 * RUN_NS, "{runs}");
 }
 
 /// A task that sleeps and wakes up beside one that never sleeps gets at most half of the CPU, and a slice.
