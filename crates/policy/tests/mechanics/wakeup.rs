@@ -145,7 +145,7 @@ fn a_cpu_is_handed_over_to_one_that_is_ahead_by_a_sixteenth_of_a_slice_at_most()
 
 /// Two that answer each other, 70 us each, beside one that waits: for how long they pass it by.
 #[test]
-fn who_waits_is_passed_by_for_an_eighth_of_a_slice_and_a_run() {
+fn who_waits_is_passed_by_for_an_eighth_of_a_slice_and_a_run_of_each() {
     const RUN_NS: u64 = 70_000;
     let (mut pair, first_ns) = ([CLOCK_NS; 2], CLOCK_NS);
     let mut runs = 0;
