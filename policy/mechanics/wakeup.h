@@ -100,8 +100,8 @@ UNSPIN_PURE _Bool unspin_is_protected(_Bool vcpu, unspin_u64 ran_ns)
  * Whether a CPU whose task goes to sleep is handed over to the one task that it has woken meanwhile, the heir, which waits at heir_ns,
  * past the first of those that wait for that CPU, at first_ns. The kernel says by WF_SYNC that whoever wakes is about to sleep
  * (include/linux/wait.h, wake_up_interruptible_sync_poll(), Linux 7.2). Two that answer each other then stay on one CPU, until they are
- * ahead by that much: whoever waits is passed by both for twice that at most, and a run of each. Not the heir of several: a sender of messages
- * would hand over at each, and its receivers would be switched to for each message.
+ * ahead by that much: whoever waits is passed by both for twice that at most, and a run of each. Not the heir of several: a sender of
+ * messages would hand over at each, and its receivers would be switched to for each message.
  */
 UNSPIN_PURE _Bool unspin_is_handed_over(unspin_u64 heir_ns, unspin_u64 first_ns, unspin_u64 slice_ns)
 {
