@@ -75,7 +75,8 @@ struct unspin_pv_page {
 	unspin_u32
 		non_preemptable_ecs_count; /* sections that no guest task can be switched in: spin, rwlock, RCU, interrupt */
 	unspin_u32 preemptable_ecs_count; /* mutex and rwsem sections of the task that runs */
-	unspin_u32 vcpu_preempted; /* written by the host when the vCPU's thread leaves its pCPU (1) and gets one (0) */
+	unspin_u32
+		vcpu_preempted; /* by the host: 1 when its thread leaves its pCPU in KVM_RUN, 0 before its guest is entered */
 	unspin_u32 pcpu_overloaded; /* written by the host: 1: another runnable task could run on this pCPU now */
 	unspin_u32 class_count[UNSPIN_SECTION_CLASSES];
 	unspin_u32

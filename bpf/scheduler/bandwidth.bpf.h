@@ -72,9 +72,15 @@ __attribute__((noinline)) u64 throttled_until(u32 index, u64 now_ns)
 }
 
 /* How long a slice of that length lasts within them. */
-__attribute__((noinline)) u64 slice_in_quotas(u32 index, u64 slice_ns, u64 now_ns)
+__attribute__((noinline)) u64 slice_under_quotas(u32 index, u64 slice_ns, u64 now_ns)
 {
-	return quotas ? unspin_slice_in_quota(slice_ns, quotas_above(index, now_ns).left_ns) : slice_ns;
+	return unspin_slice_in_quota(slice_ns, quotas_above(index, now_ns).left_ns);
+}
+
+/* The same; a host without quotas pays for no call, here and below. */
+static __always_inline u64 slice_in_quotas(u32 index, u64 slice_ns, u64 now_ns)
+{
+	return quotas ? slice_under_quotas(index, slice_ns, now_ns) : slice_ns;
 }
 
 /* Whether a task of that group which has run for so long without being charged for it has used up what they leave: 1 or 0. */
@@ -86,12 +92,10 @@ __attribute__((noinline)) int uses_up_quotas(u32 index, u64 uncharged_ns, u64 no
 }
 
 /* A task of that group has run for so long. Returns 0. */
-__attribute__((noinline)) int charge_quotas(u32 index, u64 ran_ns)
+__attribute__((noinline)) int charge_each_quota(u32 index, u64 ran_ns)
 {
 	int depth;
 
-	if (!quotas)
-		return 0;
 	bpf_for(depth, 0, (int)UNSPIN_DEEPEST_GROUP)
 	{
 		struct group *group = group_at(index);
@@ -103,6 +107,12 @@ __attribute__((noinline)) int charge_quotas(u32 index, u64 ran_ns)
 		index = group->parent;
 	}
 	return 0;
+}
+
+static __always_inline void charge_quotas(u32 index, u64 ran_ns)
+{
+	if (quotas)
+		charge_each_quota(index, ran_ns);
 }
 
 static __always_inline bool is_throttled(const struct task_context *task, u64 now_ns)

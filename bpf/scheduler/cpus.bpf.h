@@ -53,7 +53,7 @@ void BPF_PROG(steer_cpu_offline, s32 cpu)
 	bpf_for_each(scx_dsq, p, cpu, 0)
 	{
 		struct task_context *task = context_of(p);
-		s32 own = scx_bpf_task_cpu(p);
+		s32 own = task_cpu(p);
 
 		if (own == cpu || !task)
 			continue;

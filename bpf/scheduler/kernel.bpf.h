@@ -77,7 +77,11 @@ struct sched_ext_entity___steer {
 	u64 slice;
 	u64 dsq_vtime;
 };
+struct thread_info___steer {
+	u32 cpu;
+};
 struct task_struct___steer {
+	struct thread_info___steer thread_info;
 	unsigned int flags;
 	int static_prio; /* DEFAULT_PRIO plus the nice value */
 	unsigned int policy;
@@ -173,7 +177,6 @@ bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, 
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym;
 void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym;
-s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 u32 scx_bpf_reenqueue_local(void) __ksym;
 /* Since Linux 7.1; needed where only VMs are ours. From any program, and what it does comes a moment later. */
 void scx_bpf_dsq_reenq(u64 dsq_id, u64 reenq_flags) __ksym __weak;
@@ -194,6 +197,12 @@ u32 bpf_cpumask_any_and_distribute(const struct cpumask *one, const struct cpuma
 
 /* The scheduler's own view of a task. */
 #define scheduled(p) ((struct task_struct___steer *)(p))
+
+/* The CPU that it runs on, or ran on last: scx_bpf_task_cpu(), without the call. x86 (arch/x86/include/asm/thread_info.h, Linux 7.2). */
+static __always_inline s32 task_cpu(struct task_struct *p)
+{
+	return *(volatile u32 *)&scheduled(p)->thread_info.cpu;
+}
 
 /* kernel/sched/ext/internal.h, struct sched_ext_ops: libbpf matches members by name. */
 struct sched_ext_ops {

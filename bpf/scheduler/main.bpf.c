@@ -31,7 +31,7 @@ static __always_inline void keep(s32 cpu, struct task_struct *prev, struct task_
 	task->alone = alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL && !has_quota(task, now_ns);
 	scx_bpf_task_set_slice(prev, task->alone ? SCX_SLICE_INF : slice_of(task));
 	occupy(here, task);
-	end_slice_on_time(cpu, task, now_ns);
+	end_slice_on_time(cpu, here, task, now_ns);
 	gang(prev, task, now_ns);
 }
 
@@ -127,6 +127,7 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 	if (!here)
 		return;
 	count(unspin_steer_dispatches, 1);
+	here->dispatched_ns = now_ns;
 	if (options.only_vms && unspin_before(movable_next_ns, now_ns))
 		look_for_movable(now_ns);
 	if (prev && scheduled(prev)->scx.flags & SCX_TASK_QUEUED)
@@ -134,7 +135,7 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 	if (task) {
 		if (extend_to_entry(prev, task))
 			return;
-		charge(prev, task);
+		charge(prev, task, now_ns);
 		if (task->lender)
 			return_to_lender(here, task, now_ns);
 	}
@@ -171,7 +172,8 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 SEC("struct_ops/running")
 void BPF_PROG(steer_running, struct task_struct *p)
 {
-	struct cpu_context *here = cpu_of(scx_bpf_task_cpu(p));
+	s32 cpu = task_cpu(p);
+	struct cpu_context *here = cpu_of(cpu);
 	struct task_context *task = context_of(p);
 	bool own;
 
@@ -198,7 +200,7 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	renew_samples(task, task->charged_at_ns);
 	here->has_woken = 0;
 	here->heir = 0;
-	end_slice_on_time(scx_bpf_task_cpu(p), task, task->charged_at_ns);
+	end_slice_on_time(cpu, here, task, task->charged_at_ns);
 	if (own)
 		gang(p, task, task->charged_at_ns);
 }
@@ -213,14 +215,16 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 	if (!task)
 		return;
 	now_ns = bpf_ktime_get_ns();
-	here = cpu_of(scx_bpf_task_cpu(p));
+	here = cpu_of(task_cpu(p));
 	if (here) {
 		here->runs.vm = 0;
 		here->runner_weight = 0;
 	}
-	charge(p, task);
-	if (!runnable)
+	charge(p, task, now_ns);
+	if (!runnable) {
 		note_sleep(p, task);
+		task->hands_over = here && unspin_hands_over(here->has_woken);
+	}
 	task->on_cpu = 0;
 	task->halted = !runnable;
 	task->left_ns = now_ns;

@@ -22,7 +22,7 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 	task->placed = NOT_PLACED;
 	args.vtime = task->vtime_ns;
 	task->queue = queue;
-	note_share(task, scx_bpf_task_cpu(p), scheduled(p)->pid);
+	note_share(task, task_cpu(p), scheduled(p)->pid);
 	__scx_bpf_dsq_insert_vtime(p, &args);
 }
 
@@ -90,12 +90,15 @@ static __always_inline s32 preempted_cpu(struct task_struct *p, struct task_cont
 static __always_inline s32 waking_cpu(struct task_struct *p, struct task_context *task, s32 cpu, u64 wake_flags)
 {
 	u32 self = bpf_get_smp_processor_id();
+	u64 now_ns = bpf_ktime_get_ns();
 
 	if (!(wake_flags & SCX_WAKE_SYNC) || !name_heir(p, task, self))
 		return preempted_cpu(p, task, cpu);
 	task->placed = PLACED;
-	if ((u32)cpu == self || !preempts_anywhere(task, cpu, bpf_ktime_get_ns()))
+	if ((u32)cpu == self || !preempts_anywhere(task, cpu, now_ns)) {
+		hand_over_at_once(p, task, self, now_ns);
 		return self;
+	}
 	task->placed = PLACED_TO_PREEMPT;
 	return cpu;
 }
@@ -223,7 +226,7 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 		idle = scx_bpf_pick_idle_cpu(scheduled(p)->cpus_ptr, 0);
 		cpu = idle >= 0 ? idle : better_cpu(p, cpu, enq_flags);
 	}
-	if (enq_flags & SCX_ENQ_WAKEUP && cpu == scx_bpf_task_cpu(p)) {
+	if (enq_flags & SCX_ENQ_WAKEUP && cpu == task_cpu(p)) {
 		place_task(task, cpu, true);
 		task->placed = PLACED;
 		if (runs_at_once(p, task, cpu, cpu, enq_flags))
@@ -255,7 +258,7 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	const struct cpumask *everywhere = shared_mask();
 	struct task_context *task = context_of(p);
-	s32 cpu = scx_bpf_task_cpu(p);
+	s32 cpu = task_cpu(p);
 	u32 queue;
 
 	if (!task || !everywhere) {

@@ -51,7 +51,7 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	if (here)
 		here->runner_weight = 0; /* no wake-up takes the grant away */
 	if (task->payer) {
-		charge(p, task);
+		charge(p, task, now_ns);
 		task->payer = 0;
 	}
 	task->boundary = 0;
@@ -137,22 +137,33 @@ static __always_inline void arm_slice_timer(u32 cpu, struct cpu_context *here, u
 }
 
 /*
- * A slice that runs on that CPU, this one, shall end on time, and its task be sampled. A timer that is armed for an earlier end stays,
- * and is armed anew when it fires: tasks that run for microseconds cost no timer each. One that is late by a tick was lost with its
- * CPU. Returns 0. Not inlined, and not static: the verifier walks it, and the timer's callback with it, once for each program.
+ * The timer of that CPU, this one, is to fire then. Returns 0. Not inlined, and not static: the verifier walks it, and the timer's
+ * callback with it, once for each program.
  */
-__attribute__((noinline)) int end_slice_on_time(u32 cpu, const struct task_context *task __arg_nonnull, u64 now_ns)
+__attribute__((noinline)) int arm_slice_timer_here(u32 cpu, u64 now_ns, u64 end_ns)
 {
 	struct cpu_context *here = cpu_of(cpu);
-	u64 timer_ns, wanted_ns = next_timer_ns(task);
 
-	if (!here || task->alone)
-		return 0;
-	timer_ns = here->slice_timer_ns;
-	if (timer_ns && unspin_before(now_ns, timer_ns + UNSPIN_TICK_NS) && !unspin_before(wanted_ns, timer_ns))
-		return 0;
-	arm_slice_timer(cpu, here, now_ns, wanted_ns);
+	if (here)
+		arm_slice_timer(cpu, here, now_ns, end_ns);
 	return 0;
+}
+
+/*
+ * A slice that runs on that CPU, this one, shall end on time, and its task be sampled. A timer that is armed for an earlier end stays,
+ * and is armed anew when it fires: tasks that run for microseconds cost no timer each. One that is late by a tick was lost with its CPU.
+ */
+static __always_inline void end_slice_on_time(u32 cpu, const struct cpu_context *here, const struct task_context *task,
+					      u64 now_ns)
+{
+	u64 timer_ns = here->slice_timer_ns, wanted_ns;
+
+	if (task->alone)
+		return;
+	wanted_ns = next_timer_ns(task);
+	if (timer_ns && unspin_before(now_ns, timer_ns + UNSPIN_TICK_NS) && !unspin_before(wanted_ns, timer_ns))
+		return;
+	arm_slice_timer_here(cpu, now_ns, wanted_ns);
 }
 
 SEC("struct_ops/tick")
@@ -167,7 +178,7 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 	cpu = bpf_get_smp_processor_id();
 	here = cpu_of(cpu);
 	if (here && task->borrow_kind != UNSPIN_BORROWS_GRANT && others_waiting())
-		end_slice_on_time(cpu, task, bpf_ktime_get_ns());
+		end_slice_on_time(cpu, here, task, bpf_ktime_get_ns());
 	if (!task->vcpu)
 		return;
 	if (is_notified(task))

@@ -26,14 +26,14 @@ static __always_inline bool charge_payer(u32 thread, u64 ran_ns)
 	return payer != NULL;
 }
 
-/* Charges what the task has run since it was charged last. Its sum_exec_runtime is up to date. */
-static __always_inline void charge(struct task_struct *p, struct task_context *task)
+/* Charges what the task has run since it was charged last. Its sum_exec_runtime is up to date; now_ns: the time, about. */
+static __always_inline void charge(struct task_struct *p, struct task_context *task, u64 now_ns)
 {
 	u64 runtime_ns = scheduled(p)->se.sum_exec_runtime;
 	u64 ran_ns = runtime_ns - task->charged_ns;
 
 	task->charged_ns = runtime_ns;
-	task->charged_at_ns = bpf_ktime_get_ns();
+	task->charged_at_ns = now_ns;
 	charge_quotas(task->group, ran_ns);
 	if (options.chooses && task->vcpu)
 		note_sent(p, task, ran_ns);
@@ -149,7 +149,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
 {
 	return bpf_cpumask_test_cpu(cpu, scheduled(p)->cpus_ptr) &&
-	       (!scheduled(p)->migration_disabled || scx_bpf_task_cpu(p) == cpu);
+	       (!scheduled(p)->migration_disabled || task_cpu(p) == cpu);
 }
 
 /*

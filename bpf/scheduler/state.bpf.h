@@ -81,6 +81,7 @@ struct task_context {
 	u32 leaves;	       /* its slice is over, and it runs up to the next entry to its guest */
 	u32 announced;	       /* it was reported to user space: only_vms/threads.bpf.h, as the next two */
 	u32 inherits;	       /* it has its policy from the thread that is creating it */
+	u32 hands_over;	       /* in its last run it woke one task as it was about to sleep, and slept */
 	u32 idle_cpu;	       /* it wakes up on that CPU, plus 1, which was idle; 0: on none that was */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
 	u32 steered;			   /* policies may touch it */
@@ -168,9 +169,10 @@ struct cpu_context {
 	u32 slice_timer_ready; /* that is made */
 	u32 behind;	       /* a task that waits here is too far ahead: check again */
 	/* Of the task that runs here: whom it has woken while it was about to sleep (scheduler/waits/heir.bpf.h). */
-	u32 has_woken;
-	u32 heir; /* thread; 0: none, or several */
+	u32 has_woken; /* so many */
+	u32 heir;      /* thread; 0: none, or several */
 	u64 heir_ns;
+	u64 dispatched_ns; /* when the queues were looked at last */
 	/* The thread that runs next, ahead of the queues. */
 	u32 next; /* 0: none in particular */
 	u32 next_payer;

@@ -154,7 +154,7 @@ static __always_inline void end_throttle(struct task_context *task, u64 now_ns)
 /* The queue to which a task that was throttled comes: where it may run on all of its CPUs the shared one. */
 static __always_inline u32 released_to(struct task_struct *p)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
+	s32 cpu = task_cpu(p);
 
 	return !is_stuck(p, 0) && waits_shared(p, cpu) ? shared_queue_at(cpu) : cpu;
 }

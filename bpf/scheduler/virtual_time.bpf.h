@@ -90,6 +90,21 @@ static __always_inline u64 domain_lag(void)
 	return options.domains > 1 ? unspin_domain_lag(options.slice_ns) : 0;
 }
 
+/* The clock by which a task is placed in that queue. Not inlined, as clock_of(). */
+__attribute__((noinline)) u64 placing_clock(u32 queue)
+{
+	struct cpu_context *there = cpu_of(queue);
+	u64 now_ns, abreast_ns;
+
+	if (!there)
+		return shared_clock(queue);
+	now_ns = there->now_ns;
+	abreast_ns = unspin_abreast(shared_clock(queue), there->offset_ns);
+	/* The number that wait is read only where it matters. */
+	return unspin_placing_clock(now_ns, abreast_ns,
+				    unspin_before(now_ns, abreast_ns) && scx_bpf_dsq_nr_queued(queue) == 0);
+}
+
 /* The clock by which a task is placed in that queue that wakes up or is new; now_ns: the queue's. Not inlined, as clock_of(). */
 __attribute__((noinline)) u64 crowd_clock(u32 queue, u64 now_ns)
 {
@@ -103,7 +118,7 @@ __attribute__((noinline)) u64 crowd_clock(u32 queue, u64 now_ns)
 /* The task is placed in a queue, possibly again; `wakes`: from sleep. */
 static __always_inline void place_task(struct task_context *task, u32 queue, bool wakes)
 {
-	u64 weight = effective_weight(task), now_ns = clock_of(queue), abreast_ns;
+	u64 weight = effective_weight(task), now_ns;
 	u64 debt_ns = __sync_lock_test_and_set(&task->debt_ns, 0);
 
 	if (task->home != queue) {
@@ -111,10 +126,7 @@ static __always_inline void place_task(struct task_context *task, u32 queue, boo
 				 between_domains(task->home, queue);
 		task->home = queue;
 	}
-	abreast_ns = unspin_abreast(shared_clock(queue), offset_of(queue));
-	/* The number that wait is read only where it matters. */
-	now_ns = unspin_placing_clock(now_ns, abreast_ns,
-				      unspin_before(now_ns, abreast_ns) && scx_bpf_dsq_nr_queued(queue) == 0);
+	now_ns = placing_clock(queue);
 	task->vtime_ns = unspin_place_vtime(task->vtime_ns, weight, debt_ns, now_ns - domain_lag(), options.slice_ns);
 	if (wakes) {
 		task->effective = weight;
@@ -237,6 +249,9 @@ static __always_inline void set_clock(const struct task_context *task)
 	}
 	domain = domain_of(task->home);
 	if (!domain)
+		return;
+	/* It is not set back, whoever waits. */
+	if (options.domains < 2 && !unspin_before(domain->now_ns, task->vtime_ns))
 		return;
 	first = scx_bpf_dsq_peek(task->home);
 	first_ns = first ? scheduled(first)->scx.dsq_vtime : 0;

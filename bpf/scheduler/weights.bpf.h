@@ -122,9 +122,11 @@ __attribute__((noinline)) int change_sums(u32 index, s64 change)
 
 		if (!group)
 			return 0;
-		change = add_to_group(group, change);
-		if (index == ROOT_GROUP)
+		if (index == ROOT_GROUP) { /* it has no part in another sum, so it needs no lock */
+			__sync_fetch_and_add(&group->active.sum, change);
 			return 0;
+		}
+		change = add_to_group(group, change);
 		index = group->parent;
 	}
 	return 0;

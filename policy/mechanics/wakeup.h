@@ -108,4 +108,22 @@ UNSPIN_PURE _Bool unspin_is_handed_over(unspin_u64 heir_ns, unspin_u64 first_ns,
 	return !unspin_before(first_ns + slice_ns / UNSPIN_HANDED_OVER_PARTS, heir_ns);
 }
 
+/*
+ * Whether a task has handed its CPU over that goes to sleep and has woken so many others in this run as it was about to: next time its
+ * heir waits for that CPU alone from the wake-up on. One that is interrupted by wake-ups and goes on, or wakes several, is no such.
+ */
+UNSPIN_PURE _Bool unspin_hands_over(unspin_u32 woken)
+{
+	return woken == 1;
+}
+
+/*
+ * Whether a CPU may go to an heir without a look at its queues, which was taken at looked_ns last: tasks that wait there in vain for long
+ * are found by that look (starvation_bound.h), so it is not put off for more than a slice.
+ */
+UNSPIN_PURE _Bool unspin_may_skip_queues(unspin_u64 looked_ns, unspin_u64 now_ns, unspin_u64 slice_ns)
+{
+	return now_ns - looked_ns < slice_ns;
+}
+
 #endif

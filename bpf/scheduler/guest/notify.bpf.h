@@ -3,7 +3,7 @@
  * notify.bpf.h - what is written into guests' pv pages (abi/guest/pv_page.h), and into which guests' pages how much of it.
  *
  * Every write happens while the vCPU's thread is current and may not be interrupted: at kvm_entry, just before the guest
- * continues, and in sched_switch, where the thread that leaves still is current (__schedule(), kernel/sched/core.c, Linux 7.2).
+ * continues, and in kvm_sched_out(), where the thread that leaves still is current (prepare_task_switch(), kernel/sched/core.c, Linux 7.2).
  * Programs of a scheduler may not call bpf_probe_write_user() (bpf_tracing_func_proto(), kernel/trace/bpf_trace.c), so these
  * do, where the kernel lets them; a page of our map (pv_page_map.bpf.h) is written directly. Only a page with the magic number is written, and only
  * words that change. A page that cannot be read or written is counted, and not written.
@@ -92,17 +92,18 @@ static __always_inline void publish(struct task_struct *p, struct task_context *
 		      task->disclosure == UNSPIN_DISCLOSE_ALL ? 2 : 1);
 }
 
-/* The vCPU's thread leaves its pCPU. Not idle: another task has it now, so others can run on it. */
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next)
+/*
+ * The thread, still current, leaves its pCPU while it is inside KVM_RUN: at no switch of another thread is anything to be done.
+ * Outside of that the guest's words stay as they are. Not idle: another task has the pCPU now, so others can run on it.
+ */
+SEC("fentry/kvm_sched_out")
+int BPF_PROG(on_vcpu_leaves, void *notifier, struct task_struct *next)
 {
-	struct task_context *task;
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_context *task = context_of(p);
 
-	if (!previous || !next)
-		return 0;
-	task = context_of(previous);
 	if (task && is_notified(task))
-		publish(previous, task, 1, unspin_pcpu_overloaded(scheduled(next)->pid != 0));
+		publish(p, task, 1, unspin_pcpu_overloaded(scheduled(next)->pid != 0));
 	return 0;
 }
 

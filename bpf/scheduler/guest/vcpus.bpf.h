@@ -150,7 +150,7 @@ static __always_inline void gather_other(struct unspin_vcpu_facts *facts, const 
 static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, struct task_struct *p,
 					     const struct task_context *task, u64 now_ns)
 {
-	bool near = scx_bpf_task_cpu(p) == (s32)bpf_get_smp_processor_id();
+	bool near = task_cpu(p) == (s32)bpf_get_smp_processor_id();
 
 	gather_other(facts, task, now_ns);
 	facts->near = (struct unspin_fact){near, facts->descheduled.age_ns};

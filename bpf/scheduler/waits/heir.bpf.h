@@ -20,8 +20,36 @@ static __always_inline bool name_heir(struct task_struct *p, const struct task_c
 		return false;
 	here->heir = here->has_woken ? 0 : scheduled(p)->pid;
 	here->heir_ns = position_of(task);
-	here->has_woken = 1;
+	here->has_woken++;
 	return here->heir != 0;
+}
+
+/*
+ * p, the heir, is to wait on this CPU alone and to come next without a dispatch, if the task that runs here handed its CPU over in its last
+ * run, too. If that goes on this time, the heir comes at its slice's end. Not where a dispatch has more to do than to take the first of
+ * the queues. From ops.select_cpu only.
+ */
+static __always_inline void hand_over_at_once(struct task_struct *p, struct task_context *task, u32 self, u64 now_ns)
+{
+	struct task_context *waker = context_of(bpf_get_current_task_btf());
+	struct cpu_context *here = cpu_of(self);
+	struct task_struct *first;
+
+	if (options.only_vms || quotas || !here || !waker || !waker->hands_over || waker->lender || waker->alone)
+		return;
+	if (here->next || here->called || here->crowd ||
+	    !unspin_may_skip_queues(here->dispatched_ns, now_ns, options.slice_ns))
+		return;
+	if (scx_bpf_dsq_peek(self))
+		return;
+	first = scx_bpf_dsq_peek(task->home);
+	if (first && !unspin_is_handed_over(here->heir_ns, scheduled(first)->scx.dsq_vtime, options.slice_ns))
+		return;
+	here->heir = 0;
+	task->placed = NOT_PLACED;
+	task->queue = NO_QUEUE;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), 0);
+	count(unspin_steer_handed_over, 1);
 }
 
 /*

@@ -141,7 +141,7 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 			if (of->decision.action != UNSPIN_PASS && of->decision.action != UNSPIN_REFUSE) {
 				of->result = 1;
 				of->taken = thread;
-				of->taken_cpu = scx_bpf_task_cpu(p);
+				of->taken_cpu = task_cpu(p);
 				/* As long as the slice waits for it; GIVE_BACK needs none. */
 				if (of->decision.action != UNSPIN_GIVE_BACK)
 					other->called_until_ns = unspin_called_until(now_ns);
@@ -248,13 +248,15 @@ static __always_inline bool spin(struct task_struct *p, struct task_context *tas
 /* It spun, stays, and is about to enter its guest. */
 static __always_inline void sample_from_now(struct task_context *task)
 {
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_context *here = cpu_of(cpu);
 	u64 now_ns;
 
-	if (!may_be_sampled(task))
+	if (!here || !may_be_sampled(task))
 		return;
 	now_ns = bpf_ktime_get_ns();
 	begin_samples(task, true, now_ns);
-	end_slice_on_time(bpf_get_smp_processor_id(), task, now_ns);
+	end_slice_on_time(cpu, here, task, now_ns);
 }
 
 #endif

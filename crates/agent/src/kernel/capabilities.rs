@@ -12,7 +12,7 @@ use crate::kernel::{
 
 /// Kernel functions that `bpf/scheduler/main.bpf.c` calls and that a kernel may lack: Linux 7.2 has them, Debian's 7.2.12+deb13 has
 /// sched_ext, but no BPF program can call several.
-pub const SCHED_EXT_FUNCTIONS: [&str; 18] = [
+pub const SCHED_EXT_FUNCTIONS: [&str; 17] = [
     "scx_bpf_create_dsq",
     "scx_bpf_select_cpu_dfl",
     "__scx_bpf_select_cpu_and",
@@ -28,7 +28,6 @@ pub const SCHED_EXT_FUNCTIONS: [&str; 18] = [
     "scx_bpf_kick_cpu",
     "scx_bpf_pick_idle_cpu",
     "scx_bpf_get_online_cpumask",
-    "scx_bpf_task_cpu",
     "scx_bpf_reenqueue_local",
     "scx_bpf_exit_bstr",
 ];

@@ -81,7 +81,7 @@ check!(STEERER_LONG: pv_pages_lie_in_the_map);
 /// Loans drain the convoy as they do with the guest's own page; every registration is answered; where the guest is entered and
 /// left, less is to be done; each VM has a page of its own, while it runs.
 fn pv_pages_lie_in_the_map() {
-    const PLACES: [&str; 2] = ["/kvm_entry", "/sched_switch"];
+    const PLACES: [&str; 2] = ["/kvm_entry", "/kvm_sched_out"];
     let steerer = steer("loan", |options| options.run_statistics = true);
     let run = |vm: Vm| {
         let before = PLACES.map(|place| cost(&steerer, place));

@@ -35,8 +35,8 @@ pub use virtual_time::{
     shared_is_first, start_vtime_ns,
 };
 pub use wakeup::{
-    expected_burst_ns, is_handed_over, is_protected, lag_ns, mean_burst_ns, wakeup_preempts,
-    woken_vtime_ns,
+    expected_burst_ns, hands_over, is_handed_over, is_protected, lag_ns, may_skip_queues,
+    mean_burst_ns, wakeup_preempts, woken_vtime_ns,
 };
 pub use weights::{
     DEEPEST_GROUP, GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight, weight_of_cgroup,

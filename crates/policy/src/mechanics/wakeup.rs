@@ -54,3 +54,15 @@ pub fn is_handed_over(heir_ns: u64, first_ns: u64, slice_ns: u64) -> bool {
     // SAFETY: as above.
     unsafe { raw::unspin_is_handed_over(heir_ns, first_ns, slice_ns) }
 }
+
+/// Whether a task hands its CPU over that goes to sleep and has woken so many others as it was about to.
+pub fn hands_over(woken: u32) -> bool {
+    // SAFETY: as above.
+    unsafe { raw::unspin_hands_over(woken) }
+}
+
+/// Whether a CPU may go to an heir without a look at its queues, which was taken at `looked_ns` last.
+pub fn may_skip_queues(looked_ns: u64, now_ns: u64, slice_ns: u64) -> bool {
+    // SAFETY: as above.
+    unsafe { raw::unspin_may_skip_queues(looked_ns, now_ns, slice_ns) }
+}

@@ -4,8 +4,8 @@
 use super::MS;
 use proptest::prelude::*;
 use unspin_policy::mechanics::{
-    NICE_0_WEIGHT, Weight, before, expected_burst_ns, is_handed_over, is_protected, lag_ns,
-    mean_burst_ns, placed_vtime_ns, wakeup_preempts, woken_vtime_ns,
+    NICE_0_WEIGHT, Weight, before, expected_burst_ns, hands_over, is_handed_over, is_protected,
+    lag_ns, may_skip_queues, mean_burst_ns, placed_vtime_ns, wakeup_preempts, woken_vtime_ns,
 };
 
 const SLICE_NS: u64 = 3 * MS;
@@ -155,6 +155,19 @@ fn who_waits_is_passed_by_for_an_eighth_of_a_slice_and_a_run_of_each() {
     }
     let passed_ns = runs as u64 * RUN_NS;
     assert!(runs > 0 && passed_ns <= SLICE_NS / 8 + 2 * RUN_NS, "{runs}");
+}
+
+#[test]
+fn who_has_woken_one_hands_over_and_the_queues_are_looked_at_once_a_slice() {
+    assert_eq!([0, 1, 2, 3].map(hands_over), [false, true, false, false]);
+    assert_eq!(
+        [0, SLICE_NS - 1, SLICE_NS, u64::MAX / 2].map(|since_ns| may_skip_queues(
+            CLOCK_NS,
+            CLOCK_NS + since_ns,
+            SLICE_NS
+        )),
+        [true, true, false, false]
+    );
 }
 
 /// A task that sleeps and wakes up beside one that never sleeps gets at most half of the CPU, and a slice.
