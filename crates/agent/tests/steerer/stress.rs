@@ -4,7 +4,7 @@
 
 use std::{
     fmt,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
@@ -35,27 +35,14 @@ const POLICIES: [&str; 2] = [
 /// A VM lives so long, a CPU is off and on so long.
 const CHANGE_EVERY: Duration = Duration::from_millis(700);
 
-/// stress-ng with the shared libraries that the loader names, at the same places in the testbed.
+/// stress-ng with its shared libraries.
 pub fn bring(options: &mut Options) {
-    let said = Command::new("ldd").arg(PROGRAM).output();
-    let said = said.expect("the C library has ldd");
+    let program = Path::new(PROGRAM);
     assert!(
-        said.status.success(),
+        program.exists(),
         "{PROGRAM} is not there: make setup installs it"
     );
-    let said = String::from_utf8(said.stdout).expect("paths of ASCII");
-    let libraries = said
-        .split_whitespace()
-        .filter(|word| word.starts_with('/'))
-        .map(PathBuf::from);
-    let input = |host: PathBuf| Input {
-        guest: host.clone(),
-        host,
-        executable: true,
-    };
-    options
-        .inputs
-        .extend(libraries.chain([PROGRAM.into()]).map(input));
+    options.inputs.extend(Input::program(program));
 }
 
 /// Killed, with all that it forked, when dropped.

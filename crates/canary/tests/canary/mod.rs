@@ -61,23 +61,9 @@ pub const fn with_a_window(boot: &'static str) -> Checks {
     }
 }
 
-/// The testbed has no shell, and probes are run by one: this machine's, with the libraries that its loader names.
+/// The testbed has no shell, and probes are run by one: this machine's.
 fn bring_a_shell(options: &mut Options) {
-    let shell = std::fs::canonicalize("/bin/sh").expect("POSIX");
-    let said = Command::new("ldd").arg(&shell).output();
-    let said = said.expect("the C library has ldd");
-    let said = String::from_utf8(said.stdout).expect("paths of ASCII");
-    let libraries = said.split_whitespace().filter(|word| word.starts_with('/'));
-    options.inputs.extend(libraries.map(|library| Input {
-        host: library.into(),
-        guest: library.into(),
-        executable: true,
-    }));
-    options.inputs.push(Input {
-        host: shell,
-        guest: "/bin/sh".into(),
-        executable: true,
-    });
+    options.inputs.extend(Input::program(Path::new("/bin/sh")));
 }
 
 /// Compiles users' policies here: the testbed has no compiler.

@@ -103,6 +103,9 @@ pub struct HostArguments {
     /// How to print.
     #[command(flatten)]
     pub output: Output,
+    /// A command instead, as in `-- make -j8`: a sample is a run of it, whose time stands under latencies.
+    #[arg(last = true, conflicts_with_all = ["loads", "sample"])]
+    pub command: Vec<std::ffi::OsString>,
 }
 
 /// `unspin bench observing`
@@ -296,13 +299,9 @@ mod tests {
     }
 
     fn host(words: &str) -> Result<HostArguments, String> {
-        let line = ["bench", "host"]
-            .into_iter()
-            .chain(words.split_whitespace());
-        match Line::try_parse_from(line)
-            .map_err(|error| error.to_string())?
-            .bench
-        {
+        let line = format!("bench host {words}");
+        let read = Line::try_parse_from(line.split_whitespace());
+        match read.map_err(|error| error.to_string())?.bench {
             Bench::Host(arguments) => Ok(arguments),
             other => panic!("{other:?}"),
         }
@@ -315,6 +314,8 @@ mod tests {
         assert_eq!((arguments.pairs, arguments.programs), (4, false));
         assert_eq!(arguments.sample, Duration::from_secs(1));
         assert_eq!(arguments.discard, Duration::from_millis(100));
+        let command = host("-- make -j8").expect("words").command;
+        assert_eq!(command, ["make", "-j8"]);
     }
 
     #[test]
@@ -378,6 +379,11 @@ mod tests {
             ("--policy lend", "there is no policy `lend`"),
             ("--policy", "a value is required"),
             ("pipes", "unexpected argument"),
+            (
+                "--loads pipes -- make",
+                "cannot be used with '[COMMAND]...'",
+            ),
+            ("--sample 2s -- make", "cannot be used with '[COMMAND]...'"),
         ] {
             let said = host(words).expect_err(words);
             assert!(said.contains(says), "{words}: {said}");

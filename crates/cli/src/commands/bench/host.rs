@@ -4,7 +4,7 @@
 use unspin_agent::Steerer;
 use unspin_experiment::{
     check_user_policies,
-    host::{Compared, Load, Plan, compare},
+    host::{Command, Load, Measured, Plan, compare},
     rival::{check_rivals, note},
     watch::Observe,
 };
@@ -15,26 +15,22 @@ use crate::{
     terminal::{failure::Failure, output, progress::Experiment},
 };
 
-/// Measures every load under every scheduler and prints a row for each.
+/// Measures every load, or the command, under every scheduler and prints a row for each.
 pub fn run(arguments: &HostArguments) -> Result<(), Failure> {
     let plan = plan(arguments)?;
     Steerer::check().map_err(anyhow::Error::from)?;
-    let loads = match arguments.loads.as_slice() {
-        [] => &Load::ALL[..],
-        some => some,
+    let measured: Vec<Measured> = match (Command::of(&arguments.command), &*arguments.loads) {
+        (Some(command), _) => vec![Measured::Command(command)],
+        (None, []) => Load::ALL.map(Measured::Load).into(),
+        (None, some) => some.iter().copied().map(Measured::Load).collect(),
     };
     let progress = Experiment::new(true);
-    let mut together = Compared::default();
-    for &load in loads {
-        let compared = compare(load, &plan, arguments.programs, &progress.session()?)?;
-        together.rows.extend(compared.rows);
-        together.programs.extend(compared.programs);
-    }
+    let compared = compare(&measured, &plan, arguments.programs, &progress.session()?)?;
     let mut document = output::document("bench host");
-    document.table(Table::of("", together.rows));
+    document.table(Table::of("", compared.rows));
     if arguments.programs {
         let title = "What our scheduler's programs take while they are counted";
-        document.table(Table::of(title, together.programs));
+        document.table(Table::of(title, compared.programs));
     }
     if let Some(rivals) = note(&arguments.rivals)? {
         document.note(rivals);

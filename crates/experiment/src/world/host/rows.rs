@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use unspin_report::{Summary, row};
 
-use super::{Plan, Sample, load::Load};
+use super::{Plan, Sample};
 use crate::{
     estimate::{Estimate, ratio},
     plan::Column,
@@ -14,11 +14,11 @@ use crate::{
 
 row! {
     "host", ["bench host"];
-    /// A load under a scheduler. Latencies are how late a periodic task or a worker woke up, or how long a round trip, a call or a
-    /// process took.
+    /// A load or a command under a scheduler. Latencies are how late a periodic task or a worker woke up, or how long a round trip, a
+    /// call, a process or a run of the command took.
     pub struct HostRow {
         /// What runs.
-        load: &'static str = ("load", Text),
+        load: String = ("load", Text),
         /// CPUs.
         cpus: usize = ("CPUs", Count),
         /// `kernel`, `kernel again`, the policies of our scheduler, or a rival.
@@ -53,7 +53,7 @@ row! {
     /// A program of our scheduler under a load.
     pub struct HostProgramRow {
         /// What runs.
-        load: &'static str = ("load", Text),
+        load: String = ("load", Text),
         /// The policies of our scheduler.
         scheduler: String = ("scheduler", Text),
         /// The program's place.
@@ -69,7 +69,7 @@ row! {
 
 /// A row for each program and column of ours.
 pub(super) fn program_rows(
-    load: Load,
+    load: &str,
     cpus: usize,
     plan: &Plan,
     samples: &Samples<Sample>,
@@ -86,7 +86,7 @@ pub(super) fn program_rows(
     sums.into_iter()
         .map(
             |((column, name), (runs, spent_ns, seconds))| HostProgramRow {
-                load: load.name(),
+                load: load.to_owned(),
                 scheduler: plan.column_name(column),
                 program: name.to_owned(),
                 runs_per_s: runs as f64 / seconds,
@@ -118,7 +118,7 @@ pub(super) fn percentile(sorted: &[u64], share: f64) -> Option<u64> {
 
 /// A row for each column.
 pub(super) fn rows(
-    load: Load,
+    load: &str,
     cpus: usize,
     plan: &Plan,
     samples: &Samples<Sample>,
@@ -131,7 +131,7 @@ pub(super) fn rows(
         .collect()
 }
 
-fn row(load: Load, cpus: usize, plan: &Plan, samples: &Samples<Sample>, column: Column) -> HostRow {
+fn row(load: &str, cpus: usize, plan: &Plan, samples: &Samples<Sample>, column: Column) -> HostRow {
     let beside_kernel = |of: &dyn Fn(&Sample) -> Option<f64>| {
         let (ours, kernel) = (each(samples, column, of), each(samples, Column::Stock, of));
         (column != Column::Stock)
@@ -147,7 +147,7 @@ fn row(load: Load, cpus: usize, plan: &Plan, samples: &Samples<Sample>, column: 
         .collect();
     latencies.sort_unstable();
     HostRow {
-        load: load.name(),
+        load: load.to_owned(),
         cpus,
         scheduler: match column {
             Column::Stock => "kernel".to_owned(),

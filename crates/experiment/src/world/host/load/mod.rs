@@ -114,6 +114,17 @@ pub struct Done {
     pub share_error_percent: Option<f64>,
 }
 
+impl Done {
+    /// One operation that took so long.
+    pub fn one(took: Duration) -> Done {
+        Done {
+            operations: 1,
+            latencies_ns: vec![took.as_nanos() as u64],
+            share_error_percent: None,
+        }
+    }
+}
+
 /// What measured threads have done since it was taken last.
 #[derive(Debug, Default)]
 struct Recorder {
