@@ -11,7 +11,6 @@ mod vms;
 
 use std::{
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 

@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     fmt,
     os::unix::process::CommandExt,
+    path::Path,
     process::{Child, ExitStatus, Stdio},
     sync::mpsc::{RecvTimeoutError, channel},
     thread,
@@ -26,6 +27,13 @@ impl Command {
     /// `None` of no words.
     pub fn of(words: &[OsString]) -> Option<Command> {
         (!words.is_empty()).then(|| Command(words.to_vec()))
+    }
+
+    /// Its program's file name.
+    pub fn name(&self) -> String {
+        let program = Path::new(&self.0[0]);
+        let name = program.file_name().unwrap_or(&self.0[0]);
+        name.to_string_lossy().into_owned()
     }
 
     /// Runs it; how long it took. Its input is empty, its output is dropped, its errors are seen.
@@ -100,6 +108,9 @@ mod tests {
         let took = run("sleep|0.05", false).expect("it sleeps");
         assert!(took >= Duration::from_millis(50), "{took:?}");
         assert!(Command::of(&[]).is_none());
+        let named = |word: &str| Command::of(&[word.into()]).map(|command| command.name());
+        assert_eq!(named("/usr/bin/make").as_deref(), Some("make"));
+        assert_eq!(named("..").as_deref(), Some(".."));
     }
 
     #[test]

@@ -38,11 +38,11 @@ pub enum Measured {
 }
 
 impl Measured {
-    /// How a row names it: a load by its word, a command by its program and arguments.
+    /// How a row names it: a load by its word, a command by its program.
     pub fn name(&self) -> String {
         match self {
             Measured::Load(load) => load.name().to_owned(),
-            Measured::Command(command) => command.to_string(),
+            Measured::Command(command) => command.name(),
         }
     }
 }
