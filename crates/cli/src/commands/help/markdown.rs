@@ -54,13 +54,11 @@ fn usage(command: &Command, name: &str, arguments: &[&Arg], has_commands: bool) 
         usage += " [OPTIONS]";
     }
     for argument in command.get_positionals() {
-        let _ = match argument.is_required_set() {
-            true => write!(usage, " {argument}"),
-            false => write!(
-                usage,
-                " [{}]",
-                argument.to_string().trim_matches(['[', ']'])
-            ),
+        // Clap's own form has the brackets of one that may be absent, but not the dashes before a command.
+        let _ = match (argument.is_last_set(), argument.to_string()) {
+            (false, shown) => write!(usage, " {shown}"),
+            (true, shown) if argument.is_required_set() => write!(usage, " -- {shown}"),
+            (true, shown) => write!(usage, " [-- {}]", shown.replace(['[', ']'], "")),
         };
     }
     if has_commands {
