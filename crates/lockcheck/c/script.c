@@ -4,6 +4,7 @@
  *   SCRIPT_NAME           the symbol of its table of calls, the only one it exports
  *   SCRIPT_LOCKS_HEADER   the locks, if not locks/all.h
  *   SCRIPT_RCU_HEADER     the same for locks/parts/rcu.h
+ *   UNSPIN_LOCKS_IN_TABLE the locks that it can create, if not all (locks/all.h)
  */
 #include "script_programs.h"
 #include "script_steps.h"
@@ -35,7 +36,7 @@ static struct script_world *script_create(unspin_u32 kind, unspin_u32 threads, u
 {
 	struct script_world *world;
 
-	if (kind >= UNSPIN_LOCK_KIND_COUNT && kind != SCRIPT_RCU)
+	if (kind != SCRIPT_RCU && (kind >= UNSPIN_LOCK_KIND_COUNT || !lock_operations[kind].init))
 		return 0;
 	if (threads == 0 || threads > SCRIPT_THREADS_MAX)
 		return 0;
