@@ -11,6 +11,7 @@ mod die_with;
 mod error;
 mod guest;
 pub mod image;
+mod inputs;
 mod job;
 mod options;
 mod run;
@@ -31,6 +32,7 @@ pub use image::cache::{
     EmulatorFiles, MINIMUM_KERNEL, Machine, ModuleFile, UnpackedKernel, cache_from_environment,
     unpacked_kernel,
 };
-pub use options::{Input, Options, Qemu, Vendor};
+pub use inputs::Input;
+pub use options::{Options, Qemu, Vendor};
 pub use run::{Outcome, run, run_with};
 pub use topology::Topology;

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a caller can choose about a run.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    ffi::OsString,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use crate::{error::Error, topology::Topology};
+use crate::{error::Error, inputs::Input, topology::Topology};
 
 /// Which emulator runs the testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,66 +65,6 @@ impl Vendor {
             Self::Amd => "kvm_amd",
             Self::Intel => "kvm_intel",
         }
-    }
-}
-
-/// A file of the host that is copied into the testbed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Input {
-    /// Where it lies on the host.
-    pub host: PathBuf,
-    /// Where it will lie in the testbed; a relative path counts from [`Options::WORKING_DIRECTORY`].
-    pub guest: PathBuf,
-    /// Whether it can be executed there.
-    pub executable: bool,
-}
-
-impl Input {
-    /// A file of this machine, under the same name in the testbed.
-    fn same(path: &Path, executable: bool) -> Input {
-        Input {
-            host: path.to_owned(),
-            guest: path.to_owned(),
-            executable,
-        }
-    }
-
-    /// A program with the shared libraries that this machine's loader names for it, under the same names in the testbed. A script, or a
-    /// program that is linked statically, has none.
-    pub fn program(path: &Path) -> Vec<Input> {
-        let said = Command::new("ldd").arg(path).output();
-        let said = said.ok().filter(|said| said.status.success());
-        let said = said.map_or(Vec::new(), |said| said.stdout);
-        let libraries = String::from_utf8_lossy(&said);
-        let libraries = libraries
-            .split_whitespace()
-            .filter(|word| word.starts_with('/'));
-        std::iter::once(path)
-            .chain(libraries.map(Path::new))
-            .map(|path| Input::same(path, true))
-            .collect()
-    }
-
-    /// The words of a command that name a file of this machine, to be found under the same name in the testbed, programs with their
-    /// shared libraries. The first word is one only where it has a slash: the testbed looks for the others in its own PATH.
-    pub fn named_by(command: &[OsString]) -> Vec<Input> {
-        let files = |word: &OsString| {
-            let path = Path::new(word);
-            match path.metadata() {
-                Ok(file) if file.is_file() && file.permissions().mode() & 0o111 != 0 => {
-                    Input::program(path)
-                }
-                Ok(file) if file.is_file() => vec![Input::same(path, false)],
-                _ => Vec::new(),
-            }
-        };
-        let has_slash = |word: &OsString| word.as_encoded_bytes().contains(&b'/');
-        let first = command.iter().take(1).filter(|word| has_slash(word));
-        let words = first.chain(command.iter().skip(1));
-        let mut seen = HashSet::new();
-        let mut inputs: Vec<Input> = words.flat_map(files).collect();
-        inputs.retain(|input| seen.insert(input.guest.clone()));
-        inputs
     }
 }
 
@@ -344,56 +277,5 @@ mod tests {
             message(|o| drop(o.module_parameters.insert("kvm".into(), "a\0".into())))
                 .contains("zero byte")
         );
-    }
-
-    #[test]
-    fn the_command_itself_is_brought_where_it_is_a_path() {
-        let brought = |line: &str| -> Vec<PathBuf> {
-            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            Input::named_by(&words)
-                .into_iter()
-                .map(|input| input.guest)
-                .collect()
-        };
-        assert_eq!(
-            brought("./Cargo.toml ./build.rs"),
-            [Path::new("./Cargo.toml")]
-        );
-        assert_eq!(brought("Cargo.toml Cargo.toml"), [Path::new("Cargo.toml")]);
-        assert!(brought("Cargo.toml").is_empty());
-    }
-
-    #[test]
-    fn files_that_the_command_names_go_in() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("s.toml");
-        std::fs::write(&file, "x").expect("written");
-        let words = [
-            "unspin".into(),
-            "vm".into(),
-            file.clone().into(),
-            folder.path().into(),
-        ];
-        let found = Input::named_by(&words);
-        assert_eq!(found.len(), 1);
-        assert_eq!((&found[0].host, &found[0].guest), (&file, &file));
-        assert!(!found[0].executable);
-    }
-
-    #[test]
-    fn a_program_comes_with_its_libraries_once() {
-        let words = ["unspin", "/bin/sh", "/bin/cat", "/bin/sh"].map(OsString::from);
-        let found = Input::named_by(&words);
-        let named = |name: &str| {
-            let named = |input: &&Input| input.guest.to_string_lossy().contains(name);
-            found.iter().filter(named).count()
-        };
-        assert_eq!(["/bin/sh", "/bin/cat", "libc.so"].map(named), [1, 1, 1]);
-        assert!(found.iter().all(|input| input.executable));
-        // A script has none.
-        let folder = tempfile::tempdir().expect("a folder");
-        let script = folder.path().join("script");
-        std::fs::write(&script, "#!/bin/sh\n").expect("written");
-        assert_eq!(Input::program(&script).len(), 1);
     }
 }

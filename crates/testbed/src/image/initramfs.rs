@@ -148,6 +148,8 @@ fn add_inputs(archive: &mut Archive, options: &Options) -> Result<(), Error> {
     let mut taken: BTreeSet<PathBuf> = DIRECTORIES.iter().map(PathBuf::from).collect();
     taken.extend(["init", "job.json", "bin/unspin"].map(PathBuf::from));
     let mut directories: BTreeSet<PathBuf> = DIRECTORIES.iter().map(PathBuf::from).collect();
+    let half_mib = u64::from(options.memory_mib / 2);
+    let mut bytes = 0;
     for input in &options.inputs {
         let guest = guest_path(&input.guest);
         let in_the_way =
@@ -173,11 +175,15 @@ fn add_inputs(archive: &mut Archive, options: &Options) -> Result<(), Error> {
                 archive.directory(&text(&parent.into())?);
             }
         }
-        archive.file(
-            &text(&guest.clone().into())?,
-            &read(&input.host)?,
-            input.executable,
-        );
+        let content = read(&input.host)?;
+        bytes += content.len() as u64;
+        // They lie in its memory, beside all else.
+        if bytes >> 20 >= half_mib {
+            return Err(Error::Option(format!(
+                "the files to be brought take more than {half_mib} MiB, half of the testbed's memory: raise --memory-mib, or bring fewer"
+            )));
+        }
+        archive.file(&text(&guest.clone().into())?, &content, input.executable);
         taken.insert(guest);
     }
     Ok(())

@@ -77,6 +77,9 @@ pub struct TestbedArguments {
     /// How long one attempt may take, as in 90s.
     #[arg(long, value_name = "TIME", default_value = "600s", value_parser = parse_limit)]
     pub time_limit: Duration,
+    /// Copy this file, or this folder with all that lies in it, into the testbed, too; may be repeated.
+    #[arg(long, value_name = "PATH")]
+    pub bring: Vec<PathBuf>,
     /// Where to put what the command leaves below /out.
     #[arg(long, value_name = "FOLDER")]
     pub bring_back: Option<PathBuf>,

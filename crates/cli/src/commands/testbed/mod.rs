@@ -39,10 +39,8 @@ pub fn run(arguments: &TestbedArguments) -> Result<ExitCode, Failure> {
     };
     for file in &outcome.files {
         let folder = arguments.bring_back.as_deref().unwrap_or(Path::new(""));
-        eprintln!(
-            "unspin testbed: brought back {}",
-            folder.join(file).display()
-        );
+        let file = folder.join(file);
+        eprintln!("unspin testbed: brought back {}", file.display());
     }
     // A status is 0 to 255 by the kernel's rules; anything else must not turn into success.
     Ok(ExitCode::from(u8::try_from(outcome.status).unwrap_or(1)))
@@ -71,7 +69,8 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     options.time_limit = arguments.time_limit;
     options.bring_back = arguments.bring_back.clone();
     options.console_file = arguments.console.clone();
-    options.inputs = Input::named_by(&arguments.command);
+    options.inputs =
+        Input::of(&arguments.command, &arguments.bring).map_err(anyhow::Error::from)?;
     needs.add_to(&mut options)?;
     Ok(options)
 }

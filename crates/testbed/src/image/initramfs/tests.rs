@@ -5,7 +5,7 @@ use super::*;
 use crate::boot::qemu::QemuFiles;
 use crate::image::cache::{EmulatorFiles, ModuleFile};
 use crate::image::executable::tests::elf;
-use crate::options::Input;
+use crate::inputs::Input;
 
 struct Fixture {
     folder: tempfile::TempDir,
@@ -164,6 +164,15 @@ fn inputs_in_each_others_way_are_refused() {
             "{guests:?}: {message}"
         );
     }
+}
+
+#[test]
+fn more_than_half_of_its_memory_is_refused() {
+    let mut fixture = fixture();
+    fixture.input("file");
+    fixture.options.memory_mib = 1;
+    let message = fixture.build().expect_err("too much").to_string();
+    assert!(message.contains("raise --memory-mib"), "{message}");
 }
 
 #[test]
