@@ -10,6 +10,8 @@ pub enum Unit {
     Text,
     /// A whole number or a rate: no fraction, thousands apart.
     Count,
+    /// How often a second: below ten with three digits after the point, otherwise as a whole number.
+    Rate,
     /// A share of 100: one digit after the point.
     Percent,
     /// A ratio: three digits after the point.
@@ -35,6 +37,7 @@ pub(crate) fn text(value: &Value, unit: Unit) -> String {
     match unit {
         Unit::Text => number.to_string(),
         Unit::Count => thousands(number),
+        Unit::Rate => rate(number),
         Unit::Percent => format!("{number:.1}"),
         Unit::Ratio => format!("{number:.3}"),
         Unit::Nanoseconds => nanoseconds(number),
@@ -51,6 +54,15 @@ fn bar(part: f64) -> String {
     let mut text = "█".repeat(eighths / 8);
     text.extend((eighths % 8).checked_sub(1).map(|rest| EIGHTHS[rest]));
     text
+}
+
+/// How often a second something happens, as tables show it ([`Unit::Rate`]).
+pub fn rate(per_second: f64) -> String {
+    if per_second.abs() < 9.9995 && per_second != 0.0 {
+        format!("{per_second:.3}")
+    } else {
+        thousands(per_second)
+    }
 }
 
 /// Rounded to a whole number, with a comma at every third digit.
@@ -102,6 +114,15 @@ mod tests {
         assert_eq!(bar(1.0 / BAR_CHARACTERS as f64 * 1.5), "█▌");
         assert_eq!(bar(2.0), "█".repeat(BAR_CHARACTERS));
         assert_eq!(text(&json!(null), Unit::Bar), "-");
+    }
+
+    #[test]
+    fn seldom_is_not_never() {
+        assert_eq!(rate(0.0), "0");
+        assert_eq!(rate(0.123_4), "0.123");
+        assert_eq!(rate(9.999_6), "10");
+        assert_eq!(rate(-1234.5), "-1,234");
+        assert_eq!(text(&json!(0.25), Unit::Rate), "0.250");
     }
 
     #[test]

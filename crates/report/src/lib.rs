@@ -10,7 +10,7 @@ mod row;
 mod student;
 mod table;
 
-pub use cell::Unit;
+pub use cell::{Unit, rate};
 pub use document::{Document, FORMAT_VERSION};
 pub use gap::{Cell as PooledCell, GapClosed, Harm, pooled};
 pub use machine::Machine;

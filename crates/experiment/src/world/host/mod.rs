@@ -80,7 +80,7 @@ impl Sample {
         let late = self.latency_ns(0.5).map_or(String::new(), |ns| {
             format!(", median latency {:.0} us", ns / 1e3)
         });
-        format!("{per_second:.0} operations/s{late}")
+        format!("{} operations/s{late}", unspin_report::rate(per_second))
     }
 
     /// The latency that this share of all do not exceed, ns; at least 1: a ratio needs one.

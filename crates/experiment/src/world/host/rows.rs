@@ -24,7 +24,7 @@ row! {
         /// `kernel`, `kernel again`, the policies of our scheduler, or a rival.
         scheduler: String = ("scheduler", Text),
         /// Operations of all measured threads per second; mean of the samples.
-        operations_per_s: f64 = ("operations/s", Count),
+        operations_per_s: f64 = ("operations/s", Rate),
         /// Geometric mean of its operations beside those of the kernel's scheduler, pair by pair; null: the kernel's own.
         throughput_ratio_to_kernel: Option<f64> = ("/ kernel", Ratio),
         /// Its 95 % interval; null for a single pair.
