@@ -151,10 +151,11 @@ impl LoadedSteerer {
 
 /// The scheduler while it is attached.
 pub struct Steerer {
-    // Dropped in this order: first the programs that guests reach, then the scheduler, then threads get their policies back, then
-    // what they used.
-    _programs: Vec<Link>,
+    // Dropped in this order: first the scheduler, so that the host has its own again at once; then the programs that guests reach,
+    // each of which takes the kernel a while (they run without a scheduler also when the kernel has sent ours away); then threads get
+    // their policies back, then what they used.
     _scheduler: Link,
+    _programs: Vec<Link>,
     only_vms: Option<OnlyVms>,
     decided: Decided,
     ended: MapHandle,
