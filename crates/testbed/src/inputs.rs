@@ -218,7 +218,7 @@ mod tests {
         assert!(found.iter().any(libc), "{found:?}");
         // No such interpreter, none named, a line of no text, no line.
         for text in ["#!/no/such/program\n", "#!\n", "#!\u{0}\n", "#"] {
-            assert_eq!(brought(text), [script.clone()], "{text:?}");
+            assert_eq!(brought(text), std::slice::from_ref(&script), "{text:?}");
         }
     }
 
