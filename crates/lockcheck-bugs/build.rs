@@ -135,7 +135,7 @@ fn plant(root: &Path, bug: &Bug, to: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(locks))
 }
 
-/// What `UNSPIN_LOCKS_IN_TABLE` (locks/all.h) is for a bug: its lock alone, which compiles five times as fast as all of them.
+/// What `UNSPIN_LOCKS_IN_TABLE` (locks/all.h) is for a bug: its lock alone, which compiles in half the time of all of them.
 fn locks_in_table(lock: &str) -> String {
     match lock {
         "rcu" => String::new(),

@@ -30,3 +30,6 @@ unpack_linux_source() {
         tar -x -O --wildcards './usr/src/linux-source-*.tar.xz' | xz -dc -T0 |
         tar -x -C "$1" --strip-components=1 "${without[@]}" || die "the source cannot be unpacked; is the disk full?"
 }
+
+# key FILE...: 16 hexadecimal digits over the packages and these files.
+key() { { grep -v '^#' "$LINUX_SOURCE/archive/manifest.tsv" && cat -- "$@"; } | sha256sum | cut -c 1-16; }

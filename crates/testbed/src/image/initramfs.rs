@@ -178,7 +178,7 @@ fn add_inputs(archive: &mut Archive, options: &Options) -> Result<(), Error> {
         let content = read(&input.host)?;
         bytes += content.len() as u64;
         // They lie in its memory, beside all else.
-        if bytes >> 20 >= half_mib {
+        if bytes > half_mib << 20 {
             return Err(Error::Option(format!(
                 "the files to be brought take more than {half_mib} MiB, half of the testbed's memory: raise --memory-mib, or bring fewer"
             )));
