@@ -74,7 +74,8 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 
 /*
  * Those that read facts.order: its average_vtime, limit_vtime and runnable; its self_vtime and same_group; any of it; and in
- * on_yield facts.self. While none of them is on, the caller may leave that unknown, or 0.
+ * on_yield facts.self, and more of facts.candidate than whether it is descheduled or awaited. While none of them is on, the caller may
+ * leave that unknown, or 0.
  */
 #define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_USER)
 #define UNSPIN_POLICIES_OF_SELF                                                                                        \
@@ -83,6 +84,7 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 /* Those under which a lock's waiters are lent to (slice.h). */
 #define UNSPIN_POLICIES_THAT_LEND (unspin_policy_loan | unspin_policy_loan_cpl)
 #define UNSPIN_POLICIES_OF_YIELDER (unspin_policy_loan_cpl | UNSPIN_POLICY_USER)
+#define UNSPIN_POLICIES_OF_CANDIDATE (unspin_policy_loan | unspin_policy_loan_cpl | UNSPIN_POLICY_USER)
 
 /*
  * How long a slice of a steered vCPU lasts under these policies; asked_ns, kernel_ns: of length_of_slice(); uses_locks:

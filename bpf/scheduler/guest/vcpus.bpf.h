@@ -121,6 +121,12 @@ static __always_inline struct unspin_fact aged(struct unspin_fact fact, u32 age_
 	return fact_known(fact) ? (struct unspin_fact){fact.value, age_ns} : UNSPIN_UNKNOWN_FACT;
 }
 
+/* Whether it waits for a CPU, and since when. */
+static __always_inline struct unspin_fact descheduled(const struct task_context *task, u64 now_ns)
+{
+	return fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
+}
+
 /* All that is known of one vCPU; seen_ns: when refresh_facts() ran. */
 static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct task_context *task, u64 seen_ns,
 				   u64 now_ns)
@@ -130,7 +136,7 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 	facts->critical = aged(task->critical, age_ns);
 	facts->sections = aged(task->sections, age_ns);
 	facts->mode = aged(task->mode, age_ns);
-	facts->descheduled = fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
+	facts->descheduled = descheduled(task, now_ns);
 	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
 	facts->spun = fact_seen(task->spun, now_ns, now_ns);
 	facts->borrows = fact_seen(task->borrow_kind != UNSPIN_BORROWS_NOTHING, task->borrowed_since_ns, now_ns);

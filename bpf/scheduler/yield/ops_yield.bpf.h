@@ -15,14 +15,20 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 {
 	struct task_context *target = context_of(to);
 	struct unspin_facts facts; /* all of it is gathered */
+	u32 policies = yielder->choice.policies;
 
-	if (!target || !yielder->choice.policies || !yielder->steered || !target->steered)
+	if (!target || !policies || !yielder->steered || !target->steered)
 		return unspin_decide(UNSPIN_REFUSE, 0);
-	gather_candidate(&facts.candidate, to, target, now_ns);
+	/* Few policies read more of the candidate, or what the yielder is doing: that, as seen last, with its age. */
+	if (policies & UNSPIN_POLICIES_OF_CANDIDATE || options.log_decisions) {
+		gather_candidate(&facts.candidate, to, target, now_ns);
+	} else {
+		vcpu_is_unknown(&facts.candidate);
+		facts.candidate.descheduled = descheduled(target, now_ns);
+	}
 	if (yielder->names)
 		facts.candidate.awaited = fact_seen(1, now_ns, now_ns);
-	/* Few policies read what a yielder itself is doing; for them what was seen last, with its age, will do. */
-	if (yielder->choice.policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
+	if (policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
 		gather(&facts.self, yielder, yielder->left_ns, now_ns);
 	else
 		vcpu_is_unknown(&facts.self);

@@ -35,4 +35,20 @@ static inline unspin_u32 unspin_policy_at(unspin_u32 place)
 	return bits[place];
 }
 
+/* The macros of these names (policy/steering/policies.h): bits of policies that read facts which the host may leave out. */
+static inline unspin_u32 unspin_policies_of_candidate(void)
+{
+	return UNSPIN_POLICIES_OF_CANDIDATE;
+}
+
+static inline unspin_u32 unspin_policies_of_yielder(void)
+{
+	return UNSPIN_POLICIES_OF_YIELDER;
+}
+
+static inline unspin_u32 unspin_policies_of_order(void)
+{
+	return UNSPIN_POLICIES_OF_ORDER;
+}
+
 #endif

@@ -207,3 +207,116 @@ impl DecisionRecord {
         follows && decision == self.decision && memory == self.after
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Decision, Facts, Memory, OrderFacts, raw};
+    use crate::steering::{Fact, UNSPIN_AGE_UNKNOWN, VcpuFacts};
+
+    const UNKNOWN: Fact = Fact {
+        value: 0,
+        age_ns: UNSPIN_AGE_UNKNOWN,
+    };
+    const UNKNOWN_VCPU: VcpuFacts = VcpuFacts {
+        critical: UNKNOWN,
+        mode: UNKNOWN,
+        descheduled: UNKNOWN,
+        yielded: UNKNOWN,
+        spun: UNKNOWN,
+        borrows: UNKNOWN,
+        near: UNKNOWN,
+        sections: UNKNOWN,
+        awaited: UNKNOWN,
+    };
+
+    fn fact() -> impl Strategy<Value = Fact> {
+        let known = (0u32..3, 0u32..2_000_000);
+        let known = known.prop_map(|(value, age_ns)| Fact { value, age_ns });
+        prop_oneof![Just(UNKNOWN), known]
+    }
+
+    fn vcpu() -> impl Strategy<Value = VcpuFacts> {
+        prop::array::uniform9(fact()).prop_map(|of| VcpuFacts {
+            critical: of[0],
+            mode: of[1],
+            descheduled: of[2],
+            yielded: of[3],
+            spun: of[4],
+            borrows: of[5],
+            near: of[6],
+            sections: of[7],
+            awaited: of[8],
+        })
+    }
+
+    fn facts() -> impl Strategy<Value = Facts> {
+        let vtimes = prop::array::uniform4(0u64..10_000_000);
+        let order = (vtimes, 0u32..9, 0u32..3, 0u32..3);
+        let order = order.prop_map(|(vtimes, runnable, same_queue, same_group)| OrderFacts {
+            self_vtime: vtimes[0],
+            candidate_vtime: vtimes[1],
+            average_vtime: vtimes[2],
+            limit_vtime: vtimes[3],
+            runnable,
+            same_queue,
+            same_group,
+            unused: 0,
+        });
+        let slice_ns = prop_oneof![Just(1_400_000u32), Just(8_000_000)];
+        let of = (vcpu(), vcpu(), slice_ns, 0u32..8_000_000, order);
+        of.prop_map(|(self_, candidate, slice_ns, left_ns, order)| Facts {
+            self_,
+            candidate,
+            slice_ns,
+            slice_left_ns: left_ns.min(slice_ns),
+            recent_ns: 1_000_000,
+            threshold_ns: 2_000_000,
+            order,
+        })
+    }
+
+    fn on_yield(policies: u32, facts: &Facts) -> Decision {
+        let mut memory = Memory::default();
+        // SAFETY: two live references to structs of integers; the call keeps neither.
+        let raw =
+            unsafe { raw::policies_decide(raw::UNSPIN_ON_YIELD, policies, facts, &mut memory) };
+        Decision::from_raw(raw)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        /// What the host leaves out where no policy reads it (ask(), bpf/scheduler/yield/ops_yield.bpf.h) decides nothing.
+        #[test]
+        fn facts_that_are_left_out_decide_nothing(
+            facts in facts(),
+            policies in 0u32..1 << raw::UNSPIN_POLICY_COUNT,
+        ) {
+            // SAFETY: constants.
+            let (candidate, yielder, order) = unsafe {
+                (
+                    raw::unspin_policies_of_candidate(),
+                    raw::unspin_policies_of_yielder(),
+                    raw::unspin_policies_of_order(),
+                )
+            };
+            let mut gathered = facts;
+            if policies & candidate == 0 {
+                gathered.candidate = VcpuFacts {
+                    descheduled: facts.candidate.descheduled,
+                    awaited: facts.candidate.awaited,
+                    ..UNKNOWN_VCPU
+                };
+            }
+            if policies & yielder == 0 {
+                gathered.self_ = UNKNOWN_VCPU;
+            }
+            if policies & order == 0 {
+                gathered.order = OrderFacts::UNKNOWN;
+            }
+            prop_assert_eq!(on_yield(policies, &gathered), on_yield(policies, &facts));
+        }
+    }
+}
