@@ -253,7 +253,8 @@ fn cell_metadata(grid: &Grid, number: usize) -> Metadata {
     metadata(grid, &cell.hash(), cell.seed)
 }
 
-fn whole_metadata(grid: &Grid) -> Metadata {
+/// Of a file with all cells.
+pub fn whole_metadata(grid: &Grid) -> Metadata {
     let mut all = metadata(grid, &grid.base.hash(), grid.base.seed);
     all.push((KEY_TEXT.to_owned(), grid.base.to_toml()));
     all

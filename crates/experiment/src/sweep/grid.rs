@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The grid of `unspin lab sweep`: `--set key=a..b[..step]` and `--set key=x,y,z`, every value with every other.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use unspin_lab::Lab;
 use unspin_scenario::{Overrides, Scenario, ScenarioText, limits::SEED_MAX};
@@ -9,8 +12,10 @@ use unspin_scenario::{Overrides, Scenario, ScenarioText, limits::SEED_MAX};
 use super::axis::{Axis, parse_axis};
 use crate::Error;
 
-/// Most cells of a grid: their files have six digits.
+/// Most cells of a grid on one machine: their files have six digits.
 const CELLS_MAX: usize = 1_000_000;
+/// Most cells of a grid of which parts are run ([`Grid::part`]): the names of their files have nine digits.
+const PARTED_CELLS_MAX: usize = 1_000_000_000;
 
 /// A cell: one run.
 #[derive(Clone, Debug)]
@@ -21,7 +26,7 @@ pub struct GridCell {
     pub scenario: Scenario,
 }
 
-/// All cells, checked.
+/// All cells, or those of a part, checked.
 #[derive(Clone, Debug)]
 pub struct Grid {
     /// The scenario without the axes.
@@ -30,6 +35,8 @@ pub struct Grid {
     pub axes: Vec<Axis>,
     /// Seeds of each point.
     pub seeds: u32,
+    /// The number of the first of `cells`: 0, but for a part.
+    pub first: usize,
     /// In order.
     pub cells: Vec<GridCell>,
 }
@@ -78,6 +85,51 @@ impl Grid {
         kept: bool,
         interrupt: &AtomicBool,
     ) -> Result<Grid, Error> {
+        let cells = cells_of(&axes, seeds, CELLS_MAX)?;
+        let mut grid = Grid::without_cells(text, plain, axes, seeds, kept)?;
+        grid.add_cells(text, plain, 0..cells, kept, interrupt)?;
+        Ok(grid)
+    }
+
+    /// The same cells, of which only those with these numbers are there and were checked, for whoever runs a grid in parts. They are
+    /// kept. An empty range is for what they have in common.
+    ///
+    /// # Errors
+    /// As of [`Grid::new`], and numbers that the grid does not have.
+    pub fn part(
+        text: &ScenarioText,
+        plain: &Overrides,
+        axes: Vec<Axis>,
+        seeds: u32,
+        numbers: Range<usize>,
+        interrupt: &AtomicBool,
+    ) -> Result<Grid, Error> {
+        let cells = cells_of(&axes, seeds, PARTED_CELLS_MAX)?;
+        if numbers.end > cells {
+            let Range { start, end } = numbers;
+            return Err(Error::Usage(format!(
+                "the grid has {cells} cells, not those from {start} to {end}"
+            )));
+        }
+        let mut grid = Grid::without_cells(text, plain, axes, seeds, true)?;
+        grid.first = numbers.start;
+        grid.add_cells(text, plain, numbers, true, interrupt)?;
+        Ok(grid)
+    }
+
+    /// How many cells the whole grid has.
+    pub fn len_of_whole(&self) -> usize {
+        let points = self.axes.iter().map(|axis| axis.values.len());
+        points.product::<usize>() * self.seeds as usize
+    }
+
+    fn without_cells(
+        text: &ScenarioText,
+        plain: &Overrides,
+        axes: Vec<Axis>,
+        seeds: u32,
+        kept: bool,
+    ) -> Result<Grid, Error> {
         let base = text.scenario(plain)?;
         if kept {
             refuse_user_policy(&base)?;
@@ -86,36 +138,41 @@ impl Grid {
             of: text.file().to_owned(),
             error,
         })?;
-        let points = axes.iter().try_fold(1usize, |product, axis| {
-            product.checked_mul(axis.values.len())
-        });
-        let cells = points.and_then(|points| points.checked_mul(seeds as usize));
-        let Some(points) = points.filter(|_| cells.is_some_and(|cells| cells <= CELLS_MAX)) else {
-            return Err(Error::Usage(format!(
-                "the grid has more than {CELLS_MAX} cells; take fewer values or seeds"
-            )));
-        };
-        let mut grid = Grid {
+        Ok(Grid {
             base,
             axes,
             seeds,
+            first: 0,
             cells: Vec::new(),
-        };
-        for point in 0..points {
+        })
+    }
+
+    /// The cells with these numbers.
+    fn add_cells(
+        &mut self,
+        text: &ScenarioText,
+        plain: &Overrides,
+        numbers: Range<usize>,
+        kept: bool,
+        interrupt: &AtomicBool,
+    ) -> Result<(), Error> {
+        let seeds = self.seeds as usize;
+        for point in numbers.start / seeds..numbers.end.div_ceil(seeds) {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
-            grid.add_point(text, plain, point, kept)?;
+            self.add_point(text, plain, point, &numbers, kept)?;
         }
-        Ok(grid)
+        Ok(())
     }
 
-    /// The cells of one point, one for each seed.
+    /// The cells of one point, one for each seed, but for those without one of these numbers.
     fn add_point(
         &mut self,
         text: &ScenarioText,
         plain: &Overrides,
         point: usize,
+        numbers: &Range<usize>,
         kept: bool,
     ) -> Result<(), Error> {
         let mut rest = point;
@@ -147,6 +204,9 @@ impl Grid {
             )));
         }
         for seed in 0..u64::from(self.seeds) {
+            if !numbers.contains(&(point * self.seeds as usize + seed as usize)) {
+                continue;
+            }
             let mut scenario = scenario.clone();
             scenario.seed += seed;
             let values = values.clone();
@@ -174,6 +234,18 @@ impl Grid {
         words.push(format!("seeds={}", self.seeds));
         words.join(" ")
     }
+}
+
+/// How many cells every value of each axis with every value of the others makes; at least 1.
+fn cells_of(axes: &[Axis], seeds: u32, most: usize) -> Result<usize, Error> {
+    let mut factors = axes.iter().map(|axis| axis.values.len());
+    let points = factors.try_fold(1usize, usize::checked_mul);
+    let cells = points.and_then(|points| points.checked_mul(seeds as usize));
+    cells.filter(|cells| *cells <= most).ok_or_else(|| {
+        Error::Usage(format!(
+            "the grid has more than {most} cells; take fewer values or seeds"
+        ))
+    })
 }
 
 /// A file may say something else when the sweep is gone on with.

@@ -23,7 +23,12 @@ use unspin_lab::pool;
 
 use crate::{Error, Session, Work};
 
-/// Runs the whole grid with so many workers (as many as CPUs when absent) and leaves no file: the rows of [`run`], in the same
+/// What a file of this grid's cells says of them, as pairs of a key and a value: two grids with the same pairs have the same cells.
+pub fn identity(grid: &Grid) -> Vec<(String, String)> {
+    folder::whole_metadata(grid)
+}
+
+/// Runs all cells that the grid has with so many workers (as many as CPUs when absent) and leaves no file: the rows of [`run`], in the same
 /// order.
 ///
 /// # Errors
@@ -79,7 +84,7 @@ fn each_cell(
         |number| {
             let cell = &grid.cells[*number];
             let outcome = pool::run_one(&cell.scenario, interrupt)?;
-            rows::rows(grid, *number, cell, &outcome)
+            rows::rows(grid, grid.first + number, cell, &outcome)
         },
         |place, rows| {
             keep(numbers[place], rows)?;
@@ -151,6 +156,29 @@ mod tests {
         // What Parquet says of the schema beside is its own.
         assert_eq!(rows.columns(), swept.rows.columns());
         assert_eq!(rows.schema().fields(), swept.rows.schema().fields());
+    }
+
+    #[test]
+    fn parts_put_together_are_the_whole() {
+        let (text, stop) = (
+            ScenarioText::new(TEXT, "s.toml", "s"),
+            AtomicBool::new(false),
+        );
+        let plain = Overrides::default();
+        let axes = vec![parse_axis("vm.vcpus=1..3").expect("an axis")];
+        let part = |numbers| Grid::part(&text, &plain, axes.clone(), 2, numbers, &stop);
+        let session = Session::quiet();
+        let whole = grid(&["vm.vcpus=1..3"], 2).expect("a grid");
+        let rows = in_memory(&whole, Some(1), &session).expect("it runs");
+        // The second ends in the middle of a point's seeds.
+        let parts = [0..1, 1..5, 5..6, 6..6].map(|numbers| part(numbers).expect("a part"));
+        assert!(parts.iter().all(|part| identity(part) == identity(&whole)));
+        assert!(parts.iter().all(|part| part.len_of_whole() == 6));
+        let of_parts = parts.map(|part| in_memory(&part, Some(1), &session).expect("it runs"));
+        let together = concat_batches(&rows.schema(), &of_parts).expect("the same columns");
+        assert_eq!(together, rows);
+        let refused = part(5..7).expect_err("there are six");
+        assert!(refused.to_string().contains("has 6 cells"), "{refused}");
     }
 
     #[test]
