@@ -103,6 +103,48 @@ impl Words {
     }
 }
 
+/// The axes, each checked.
+fn axes_of(axes: Vec<Words>) -> PyResult<Vec<Axis>> {
+    axes.into_iter().map(Words::axis).collect()
+}
+
+/// How many cells a sweep has that is run in parts, and what the files of its parts say of it: pairs of a key and a value.
+#[pyfunction]
+pub fn sweep_plan(
+    py: Python<'_>,
+    source: &Source,
+    settings: Vec<String>,
+    axes: Vec<Words>,
+    seeds: u32,
+) -> PyResult<(usize, Vec<(String, String)>)> {
+    let (plain, axes) = (overrides(&settings)?, axes_of(axes)?);
+    work(py, source.file(), None, |session| {
+        let stop = &session.interrupt;
+        let grid = Grid::part(&source.text, &plain, axes, seeds, 0..0, stop)?;
+        Ok((grid.len_of_whole(), sweeps::identity(&grid)))
+    })
+}
+
+/// The rows of those of its cells that have the numbers from `first` to before `end`, run one after another.
+#[pyfunction]
+pub fn sweep_part(
+    py: Python<'_>,
+    source: &Source,
+    settings: Vec<String>,
+    axes: Vec<Words>,
+    seeds: u32,
+    first: usize,
+    end: usize,
+) -> PyResult<Table> {
+    let (plain, axes) = (overrides(&settings)?, axes_of(axes)?);
+    let rows = work(py, source.file(), None, |session| {
+        let stop = &session.interrupt;
+        let grid = Grid::part(&source.text, &plain, axes, seeds, first..end, stop)?;
+        sweeps::in_memory(&grid, Some(1), session)
+    })?;
+    Ok(Table::of_batch(rows))
+}
+
 /// The file of a sweep, how many of its cells were run now, and how many were there.
 type Kept = (PathBuf, usize, usize);
 
@@ -121,8 +163,7 @@ pub fn sweep(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Tables, Option<Kept>)> {
     let plain = overrides(&settings)?;
-    let axes: PyResult<Vec<Axis>> = axes.into_iter().map(Words::axis).collect();
-    let axes = axes?;
+    let axes = axes_of(axes)?;
     let swept = work(py, source.file(), progress.as_ref(), |session| {
         let stop = &session.interrupt;
         let grid = Grid::new(&source.text, &plain, axes, seeds, out.is_some(), stop)?;

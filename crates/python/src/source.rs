@@ -76,6 +76,21 @@ impl Source {
         Ok(Source::new(text, false))
     }
 
+    /// What makes the same one in another process: text, what messages call it, the scenario's name where the text gives none, and
+    /// whether a place in the text means something.
+    fn parts(&self) -> (String, String, String, bool) {
+        let text = &self.text;
+        let words = [text.text(), text.file(), text.name()].map(str::to_owned);
+        let [text, file, name] = words;
+        (text, file, name, self.has_places)
+    }
+
+    /// Of what `parts` gave.
+    #[staticmethod]
+    fn of_parts(text: String, file: &str, name: &str, has_places: bool) -> Source {
+        Source::new(ScenarioText::new(text, file, name), has_places)
+    }
+
     /// Its canonical text with these settings, checked.
     fn check(&self, py: Python<'_>, settings: Vec<String>) -> PyResult<String> {
         let overrides = overrides(&settings)?;

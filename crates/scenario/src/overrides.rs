@@ -70,6 +70,12 @@ impl Overrides {
         Ok(())
     }
 
+    /// Each as [`Overrides::set`] takes it, in order.
+    pub fn words(&self) -> impl Iterator<Item = String> {
+        let entries = self.entries.iter();
+        entries.map(|entry| format!("{}={}", entry.path.join("."), entry.value))
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -89,9 +95,9 @@ impl Overrides {
 
 impl fmt::Display for Overrides {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, entry) in self.entries.iter().enumerate() {
+        for (index, word) in self.words().enumerate() {
             let blank = if index == 0 { "" } else { " " };
-            write!(out, "{blank}--set {}={}", entry.path.join("."), entry.value)?;
+            write!(out, "{blank}--set {word}")?;
         }
         Ok(())
     }

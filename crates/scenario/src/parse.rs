@@ -58,6 +58,16 @@ impl ScenarioText {
         &self.file
     }
 
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The scenario's name where the text gives none.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its scenario, with `overrides` on top. The text must be a valid scenario by itself.
     ///
     /// # Errors

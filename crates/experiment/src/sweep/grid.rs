@@ -54,21 +54,7 @@ impl Grid {
         seeds: u32,
         interrupt: &AtomicBool,
     ) -> Result<Grid, Error> {
-        let mut plain = overrides.clone();
-        let mut axes: Vec<Axis> = Vec::new();
-        for given in set {
-            let refused = |why: String| Error::Usage(format!("--set {given}: {why}"));
-            let axis = parse_axis(given).map_err(refused)?;
-            if axes.iter().any(|other| other.key == axis.key) {
-                return Err(refused("this key has values already".to_owned()));
-            }
-            match &axis.values[..] {
-                [_] => plain
-                    .set(given)
-                    .map_err(|error| Error::Usage(error.to_string()))?,
-                _ => axes.push(axis),
-            }
-        }
+        let (plain, axes) = axes_of(overrides, set)?;
         Grid::new(text, &plain, axes, seeds, true, interrupt)
     }
 
@@ -234,6 +220,29 @@ impl Grid {
         words.push(format!("seeds={}", self.seeds));
         words.join(" ")
     }
+}
+
+/// `--set`'s words: those with one value are overrides, those with several axes.
+pub(super) fn axes_of(
+    overrides: &Overrides,
+    set: &[String],
+) -> Result<(Overrides, Vec<Axis>), Error> {
+    let mut plain = overrides.clone();
+    let mut axes: Vec<Axis> = Vec::new();
+    for given in set {
+        let refused = |why: String| Error::Usage(format!("--set {given}: {why}"));
+        let axis = parse_axis(given).map_err(refused)?;
+        if axes.iter().any(|other| other.key == axis.key) {
+            return Err(refused("this key has values already".to_owned()));
+        }
+        match &axis.values[..] {
+            [_] => plain
+                .set(given)
+                .map_err(|error| Error::Usage(error.to_string()))?,
+            _ => axes.push(axis),
+        }
+    }
+    Ok((plain, axes))
 }
 
 /// How many cells every value of each axis with every value of the others makes; at least 1.

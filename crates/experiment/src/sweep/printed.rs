@@ -6,7 +6,7 @@ use std::time::Duration;
 use arrow_array::{RecordBatch, cast::AsArray, types::Int64Type};
 use unspin_report::row;
 
-use super::{Grid, Swept};
+use super::{ClusterSwept, Grid, Swept};
 
 row! {
     "sweep", ["lab sweep"];
@@ -28,7 +28,7 @@ row! {
         rows: usize = ("rows", Count),
         /// Time that it took; ns.
         wall_ns: f64 = ("took", Nanoseconds),
-        /// The file.
+        /// The file, or a cluster's folder of files.
         file: String = ("file", Text),
     }
 }
@@ -52,20 +52,46 @@ row! {
     }
 }
 
-impl Swept {
-    /// The sweep as a whole, which took that long.
-    pub fn sweep_row(&self, grid: &Grid, wall: Duration) -> SweepRow {
+impl SweepRow {
+    fn of(
+        grid: &Grid,
+        (run, kept, rows): (usize, usize, usize),
+        wall: Duration,
+        file: String,
+    ) -> SweepRow {
         SweepRow {
             scenario: grid.base.name.clone(),
             scenario_sha256: grid.base.hash(),
             grid: grid.describe(),
-            cells: grid.cells.len(),
-            run: self.run,
-            kept: grid.cells.len() - self.run,
-            rows: self.rows.num_rows(),
+            cells: grid.len_of_whole(),
+            run,
+            kept,
+            rows,
             wall_ns: wall.as_nanos() as f64,
-            file: self.file.display().to_string(),
+            file,
         }
+    }
+}
+
+impl ClusterSwept {
+    /// The sweep as a whole, which took that long.
+    pub fn sweep_row(&self, wall: Duration) -> SweepRow {
+        let of = &self.counted;
+        SweepRow::of(
+            &self.grid,
+            (of.run, of.kept, of.rows),
+            wall,
+            of.folder.clone(),
+        )
+    }
+}
+
+impl Swept {
+    /// The sweep as a whole, which took that long.
+    pub fn sweep_row(&self, grid: &Grid, wall: Duration) -> SweepRow {
+        let kept = grid.cells.len() - self.run;
+        let file = self.file.display().to_string();
+        SweepRow::of(grid, (self.run, kept, self.rows.num_rows()), wall, file)
     }
 
     /// A row for each cell.

@@ -27,18 +27,19 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version as _version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
-from . import _given, _native
+from . import _cluster, _given, _native
 from ._given import Costs, ScenarioLike, Settings
 from ._native import COMMIT, Table
-from ._results import Comparison, Run, Sweep
+from ._results import ClusterSweep, Comparison, Run, Sweep
 from .errors import Error, RunError, ScenarioError, UsageError
 from .scenario import Host, LabSettings, NoiseRates, NoiseSource, Scenario, Vm
 
 __version__ = _version("unspin-lab")
 __all__ = [
     "COMMIT",
+    "ClusterSweep",
     "Comparison",
     "Error",
     "Host",
@@ -128,6 +129,7 @@ def compare(
     return Comparison(**dict(tables), notes=tuple(notes))
 
 
+@overload
 def sweep(
     scenario: ScenarioLike,
     grid: Mapping[str, Any],
@@ -140,14 +142,52 @@ def sweep(
     costs: Costs | None = None,
     workers: int | None = None,
     out: str | os.PathLike[str] | None = None,
+    ray: None = None,
+    part_cells: None = None,
     progress: Callable[[int, int], object] | None = None,
-) -> Sweep:
+) -> Sweep: ...
+@overload
+def sweep(
+    scenario: ScenarioLike,
+    grid: Mapping[str, Any],
+    *,
+    seeds: int = 1,
+    seed: int | None = None,
+    duration: str | None = None,
+    set: Settings | None = None,
+    policy: str | None = None,
+    costs: Costs | None = None,
+    workers: None = None,
+    out: str | os.PathLike[str],
+    ray: str | Literal[True],
+    part_cells: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> ClusterSweep: ...
+def sweep(
+    scenario: ScenarioLike,
+    grid: Mapping[str, Any],
+    *,
+    seeds: int = 1,
+    seed: int | None = None,
+    duration: str | None = None,
+    set: Settings | None = None,
+    policy: str | None = None,
+    costs: Costs | None = None,
+    workers: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    ray: str | Literal[True] | None = None,
+    part_cells: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Sweep | ClusterSweep:
     """Runs a scenario with every value of each key of the grid, each with each, as ``unspin lab sweep``.
 
     grid: values by key, as in ``{"vm.vcpus": [2, 4, 8], "vm.lock": ["ticket", "mcs"]}``, or a text: ``{"vm.vcpus": "2..8"}``.
     seeds: so many of each point. The others: see ``run`` and ``compare``.
     out: a folder that keeps the results as Parquet; what a kill leaves there is gone on with. Without it nothing is written,
     and a policy may be a C file.
+    ray: the address of a Ray cluster that runs the cells (``"auto"``, ``"HOST:6379"``, ``"ray://HOST:10001"``), or ``True`` for
+    one of this machine's own. Needs ``unspin-lab[ray]``, and the same wheel on every node. ``out`` is then a folder that all
+    nodes see, or any URL that fsspec takes, and gets a file for each ``part_cells`` cells; the same call goes on with it.
 
     >>> scenario = {"iterations": 9, "vm": [{"vcpus": 1, "lock": "ticket", "hold": "1us"}]}
     >>> swept = sweep(scenario, {"vm.vcpus": "1..3", "vm.lock": ["mcs"]})
@@ -156,8 +196,17 @@ def sweep(
     """
     settings = _given.settings(set, seed=seed, duration=duration, costs=costs, policy=policy)
     axes = _given.axes(grid)
-    _positive(seeds=seeds, workers=workers)
+    _positive(seeds=seeds, workers=workers, part_cells=part_cells)
     source = _given.source(scenario)
+    if ray is not None:
+        if out is None or workers is not None:
+            raise UsageError("with ray, out says where the results go, and the cluster how many workers there are")
+        folder = os.fspath(out)
+        return _cluster.sweep(
+            source, settings, axes, seeds, address=ray, out=folder, part_cells=part_cells, progress=progress
+        )
+    if part_cells is not None:
+        raise UsageError("part_cells is how many cells a task of ray runs: give ray, too")
     tables, kept = _native.sweep(source, settings, axes, seeds, workers, _path(out), progress)
     rows, cells = dict(tables)["rows"], dict(tables)["cells"]
     if kept is None:

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ._native import Table
 
@@ -70,3 +71,33 @@ class Sweep:
 
     def __repr__(self) -> str:
         return f"<unspin_lab.Sweep of {len(self.cells)} cells>"
+
+
+@dataclass(frozen=True, repr=False)
+class ClusterSweep:
+    """A grid of runs on a Ray cluster: a folder of Parquet files, with the rows that one machine has of the same grid."""
+
+    #: Where they are: a path, or a URL that fsspec takes.
+    folder: str
+    #: Cells of the grid; each of them is in one file.
+    cells: int
+    #: Cells that were run now.
+    run: int
+    #: Cells that stood there already.
+    kept: int
+    #: Rows: one for each VM of each cell.
+    rows: int
+    #: Files that killed workers left half-written. Nothing reads them.
+    left: tuple[str, ...]
+
+    def dataset(self) -> Any:
+        """All rows as a ``pyarrow.dataset.Dataset``, cell after cell, none of them in memory yet."""
+        import fsspec
+        import pyarrow.dataset
+
+        system, root = fsspec.core.url_to_fs(self.folder)
+        files = sorted(path for path in system.ls(root, detail=False) if path.rsplit("/", 1)[-1].startswith("cells-"))
+        return pyarrow.dataset.dataset(files, filesystem=system, format="parquet")
+
+    def __repr__(self) -> str:
+        return f"<unspin_lab.ClusterSweep of {self.cells} cells in {self.folder}>"

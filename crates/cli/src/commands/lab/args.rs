@@ -73,9 +73,14 @@ pub struct LabSweepArguments {
     /// key=a..b..step and key=a..b..*factor, both ends included.
     #[command(flatten)]
     pub scenario: ScenarioArguments,
-    /// Folder for the results: a new or an empty one, or that of the same sweep, to continue it.
+    /// Folder for the results: a new or an empty one, or that of the same sweep, to continue it. With --ray a folder that
+    /// all nodes see, or a URL that fsspec takes, which gets a file for each part of the grid.
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
+    /// Run the cells on the Ray cluster at this address (auto, HOST:6379), or on one of this machine's own (local), through
+    /// the Python module unspin_lab: docs/python.md.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "workers")]
+    pub ray: Option<String>,
     /// How many seeds for each point of the grid, from the scenario's on.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub seeds: u32,

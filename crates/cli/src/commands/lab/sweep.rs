@@ -24,10 +24,20 @@ pub fn run(arguments: &LabSweepArguments) -> Result<(), Failure> {
     let progress = Experiment::new(false);
     let session = progress.session()?;
     let (plain, seeds) = (plain.overrides()?, arguments.seeds);
+    let mut document = output::document("lab sweep");
+    if let Some(address) = &arguments.ray {
+        let out = arguments.out.to_string_lossy();
+        let swept = sweep::on_cluster(&text, &plain, &set, seeds, (address, &out), &session)?;
+        document.table(Table::of("", [swept.sweep_row(begin.elapsed())]));
+        swept
+            .notes()
+            .into_iter()
+            .for_each(|note| document.note(note));
+        return Ok(output::print(&document, arguments.output)?);
+    }
     let grid = Grid::of_words(&text, &plain, &set, seeds, &session.interrupt)?;
     let workers = arguments.workers;
     let swept = sweep::run(&grid, &arguments.out, workers, &session)?;
-    let mut document = output::document("lab sweep");
     document.table(Table::of("", [swept.sweep_row(&grid, begin.elapsed())]));
     if arguments.output.json || grid.cells.len() <= SHOWN_MAX {
         document.table(Table::of("\nCells", swept.cell_rows(&grid)));
