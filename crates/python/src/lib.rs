@@ -18,7 +18,7 @@ mod _native {
     #[pymodule_export]
     use crate::{
         names::{cost_file, costs, locks, schema, testbed_costs, words},
-        simulate::{compare, run, sweep, sweep_part, sweep_plan},
+        simulate::{axis_values, compare, run, sweep, sweep_part, sweep_plan},
         source::{Source, change_of, toml_word},
         table::Table,
     };

@@ -103,6 +103,23 @@ impl Words {
     }
 }
 
+/// Several values, or one text that stands for several.
+#[derive(FromPyObject)]
+pub enum Values {
+    Several(Vec<String>),
+    Range(String),
+}
+
+/// The values of a key, checked, of a list or of one text as `lab sweep --set` takes it.
+#[pyfunction]
+pub fn axis_values(key: String, values: Values) -> PyResult<Vec<String>> {
+    let words = match values {
+        Values::Several(values) => Words::Several(key, values),
+        Values::Range(text) => Words::Range(key, text),
+    };
+    Ok(words.axis()?.values)
+}
+
 /// The axes, each checked.
 fn axes_of(axes: Vec<Words>) -> PyResult<Vec<Axis>> {
     axes.into_iter().map(Words::axis).collect()

@@ -48,14 +48,10 @@ def workers():
             continue
 
 
-def kill_some(cluster, done, killed, seed):
-    """Kills a worker at random times, and a node that another one then replaces."""
+def kill_workers(done, killed, seed):
+    """Kills a worker at random times: seldom enough for parts, of a second each, to end in between."""
     draw = random.Random(seed)
-    while not done.wait(draw.uniform(0.2, 0.6)):
-        if killed["workers"] >= 3 and not killed["nodes"]:
-            cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
-            cluster.add_node(num_cpus=1)
-            killed["nodes"] += 1
+    while not done.wait(draw.uniform(0.5, 4)):
         for worker in list(workers())[:1]:
             os.kill(worker, signal.SIGKILL)
             killed["workers"] += 1
@@ -64,13 +60,23 @@ def kill_some(cluster, done, killed, seed):
 def test_nothing_is_lost_and_nothing_twice_though_workers_and_nodes_die(cluster, tmp_path):
     grid = {"vm.vcpus": [1, 2, 3], "vm.lock": ["ticket", "mcs"]}
     given = {"seeds": 10, "duration": "600ms"}
-    done, killed = threading.Event(), {"workers": 0, "nodes": 0}
-    killer = threading.Thread(target=kill_some, args=(cluster, done, killed, 24))
+    ended, killed = threading.Event(), {"workers": 0, "nodes": 0}
+
+    def kill_a_node(done, _):
+        if done >= 12 and not killed["nodes"]:
+            cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
+            cluster.add_node(num_cpus=1)
+            killed["nodes"] += 1
+
+    killer = threading.Thread(target=kill_workers, args=(ended, killed, 24))
     killer.start()
     try:
-        swept = unspin_lab.sweep(SCENARIO, grid, **given, ray=cluster.address, out=tmp_path / "out", part_cells=2)
+        out = tmp_path / "out"
+        swept = unspin_lab.sweep(
+            SCENARIO, grid, **given, ray=cluster.address, out=out, part_cells=2, progress=kill_a_node
+        )
     finally:
-        done.set()
+        ended.set()
         killer.join()
     assert killed["workers"] >= 3 and killed["nodes"] == 1, killed
     # One that was killed between its file and its answer finds the file.

@@ -108,11 +108,10 @@ pub fn on_cluster(
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("{python}, which {PYTHON} names or PATH has"))?;
-    let begun = child
-        .stdin
-        .take()
-        .context("its standard input")
-        .and_then(|mut input| Ok(input.write_all(&serde_json::to_vec(&plan)?)?));
+    if let Some(mut input) = child.stdin.take() {
+        // A Python that ends before it has read all says why, or its status does.
+        let _ = input.write_all(&serde_json::to_vec(&plan).map_err(anyhow::Error::from)?);
+    }
     session.progress.begin(
         "sweeping on the cluster",
         Work::EvenSteps(grid.len_of_whole()),
@@ -125,13 +124,10 @@ pub fn on_cluster(
         Some(Line::Result(counted)) => Ok(ClusterSwept { grid, counted }),
         Some(Line::Usage(why)) => Err(Error::Usage(why)),
         Some(Line::Failed(why)) => Err(Error::Failed(anyhow::Error::msg(why))),
-        Some(Line::Done(_)) | None => {
-            begun.with_context(|| format!("{python} -m unspin_lab._command"))?;
-            Err(Error::Usage(format!(
-                "{python} ended ({status}): `lab sweep --ray` needs a Python with unspin_lab of this build (make wheel), \
-                 `pip install 'WHEEL[ray]'`; {PYTHON} names one"
-            )))
-        }
+        Some(Line::Done(_)) | None => Err(Error::Usage(format!(
+            "{python} ended ({status}): `lab sweep --ray` needs a Python with unspin_lab of this build (make wheel), \
+             `pip install 'WHEEL[ray]'`; {PYTHON} names one"
+        ))),
     }
 }
 

@@ -29,10 +29,10 @@ from importlib.metadata import version as _version
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from . import _cluster, _given, _native
+from . import _cluster, _find, _given, _native
 from ._given import Costs, ScenarioLike, Settings
 from ._native import COMMIT, Table
-from ._results import ClusterSweep, Comparison, Run, Sweep
+from ._results import ClusterSweep, Comparison, Finding, Findings, Run, Sweep
 from .errors import Error, RunError, ScenarioError, UsageError
 from .scenario import Host, LabSettings, NoiseRates, NoiseSource, Scenario, Vm
 
@@ -42,6 +42,8 @@ __all__ = [
     "ClusterSweep",
     "Comparison",
     "Error",
+    "Finding",
+    "Findings",
     "Host",
     "LabSettings",
     "NoiseRates",
@@ -57,6 +59,7 @@ __all__ = [
     "check",
     "compare",
     "costs",
+    "find",
     "locks",
     "policies",
     "run",
@@ -213,6 +216,55 @@ def sweep(
         return Sweep(rows=rows, cells=cells, file=None, run=len(cells), kept=0)
     file, ran, there = kept
     return Sweep(rows=rows, cells=cells, file=Path(file), run=ran, kept=there)
+
+
+def find(
+    scenario: ScenarioLike,
+    policy: str | os.PathLike[str],
+    space: Mapping[str, Any],
+    *,
+    trials: int = 200,
+    seeds: int = 3,
+    verify_seeds: int = 10,
+    keep: int = 10,
+    search_seed: int = 1,
+    seed: int | None = None,
+    duration: str | None = None,
+    set: Settings | None = None,
+    costs: Costs | None = None,
+    workers: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Findings:
+    """Searches a space of scenarios for those in which a policy harms, as ``unspin lab find``. Needs ``unspin-lab[find]``.
+
+    policy: one change, as ``compare`` takes it. space: values by key, as the grid of ``sweep``.
+    trials: so many points are looked at, each by ``compare`` from ``seeds`` seeds; optuna chooses them, and begins from ``search_seed``.
+    verify_seeds: points that looked harmful are compared again from so many new seeds. What is found are those whose interval then
+    lies below 1, ``keep`` at most; of twenty points without harm one may be among them by chance.
+    out: a new folder that gets a scenario for each. The others: see ``run`` and ``compare``.
+
+    >>> scenario = {"duration": "20ms", "vm": [{"vcpus": 4, "lock": "ticket", "hold": {"exponential": "1us"}, "pv_page": True}]}
+    >>> found = find(scenario, "loan", {"vm.count": "1..2", "vm.lock": ["ticket", "mcs"]}, trials=4, seeds=2, verify_seeds=2)
+    >>> found.points, all(finding.ratio_high < 1 for finding in found.findings)
+    (4, True)
+    """
+    settings = _given.settings(set, seed=seed, duration=duration, costs=costs)
+    _positive(trials=trials, seeds=seeds, verify_seeds=verify_seeds, keep=keep, search_seed=search_seed, workers=workers)
+    return _find.find(
+        _given.source(scenario),
+        settings,
+        os.fspath(policy),
+        space,
+        trials=trials,
+        seeds=seeds,
+        verify_seeds=verify_seeds,
+        keep=keep,
+        search_seed=search_seed,
+        workers=workers,
+        out=None if out is None else Path(out),
+        progress=progress,
+    )
 
 
 def check(scenario: ScenarioLike, *, set: Settings | None = None, policy: str | None = None) -> str:

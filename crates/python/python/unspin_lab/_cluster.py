@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import re
+import socket
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -34,6 +35,8 @@ PARTS_EACH = 8
 SUBMITTED_EACH = 2
 #: How often a task whose worker or node died is run again.
 RETRIES = 20
+#: How long a cluster's address may take to answer, seconds.
+KNOCK_S = 10
 #: How long finished tasks are waited for at a time, seconds.
 WAIT_S = 0.2
 
@@ -275,6 +278,8 @@ class _Connection:
         if not self.is_ours:
             return
         own = address is True or address == "local"
+        if isinstance(address, str) and not own:
+            _knock(address)
         given = {"include_dashboard": False} if own else {}
         try:
             ray.init(address="local" if own else address, log_to_driver=False, logging_level="ERROR", **given)
@@ -287,6 +292,17 @@ class _Connection:
     def __exit__(self, *_: object) -> None:
         if self.is_ours:
             self.ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Whether anybody listens at HOST:PORT or ray://HOST:PORT: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdecimal()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_S).close()
+    except (OSError, OverflowError) as error:
+        raise RunError(f"no Ray cluster at {address}: {error}") from None
 
 
 def _cpus(ray: Any) -> float:

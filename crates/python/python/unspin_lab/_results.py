@@ -101,3 +101,52 @@ class ClusterSweep:
 
     def __repr__(self) -> str:
         return f"<unspin_lab.ClusterSweep of {self.cells} cells in {self.folder}>"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A scenario in which a policy does less than the scenario does without it."""
+
+    #: What its scenario sets, by key.
+    set: dict[str, str]
+    #: Policy to stock, all VMs together, from seeds that the search did not use; 0.001 where nothing was done under the policy.
+    ratio: float
+    #: Its 95 % interval; nothing where nothing was done.
+    ratio_low: float | None
+    ratio_high: float | None
+    #: The same of the VM that lost most.
+    worst_vm_ratio: float | None
+    #: By how much the lab was off in measured cells like this one, either way; or why that is not known.
+    lab_error: float | None
+    lab_error_unknown: str | None
+    #: The scenario, in its canonical form.
+    scenario: str
+
+    def __str__(self) -> str:
+        setting = " ".join(f"{key}={value}" for key, value in self.set.items())
+        interval = "" if self.ratio_low is None else f" ({self.ratio_low:.3f} to {self.ratio_high:.3f})"
+        return f"{self.ratio:.3f}{interval}  {setting}"
+
+
+@dataclass(frozen=True, repr=False)
+class Findings:
+    """What a search has found, the worst first."""
+
+    policy: str
+    #: Points of the space.
+    points: int
+    #: Of them, those that were simulated.
+    simulated: int
+    #: Those that are no scenario: values that do not go together.
+    refused: int
+    #: Those that looked harmful and were simulated again, from new seeds.
+    verified: int
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        found = len(self.findings) or "nothing"
+        head = f"{self.policy}: {self.simulated} of {self.points} points simulated, {self.verified} verified, {found} found"
+        return "\n".join([head, *map(str, self.findings)])
+
+    def __repr__(self) -> str:
+        return f"<unspin_lab.Findings: {len(self.findings)} of {self.policy}>"
