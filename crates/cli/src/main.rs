@@ -97,6 +97,7 @@ fn run_lab(verb: &LabVerb) -> Result<(), Failure> {
     match verb {
         LabVerb::Run(arguments) => lab::run(arguments),
         LabVerb::Sweep(arguments) => lab::sweep::run(arguments),
+        LabVerb::Find(arguments) => lab::find::run(arguments),
         LabVerb::From(arguments) => lab::from::run(arguments),
         LabVerb::Calibrate(arguments) => lab::calibrate::run(arguments),
         LabVerb::Conform(arguments) => lab::conform::run(arguments),

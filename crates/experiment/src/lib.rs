@@ -6,7 +6,7 @@
 //! [`Row`], whose figures are [`Estimate`]s. [`matrix`] and [`demo`] are lists of comparisons that are built in, [`cells`] runs
 //! each in a testbed of its own, [`TableFile`] keeps what is finished and goes on there; [`prediction`] is what the lab says beforehand.
 //!
-//! Beside comparisons: [`sweep`], a grid of runs of the lab; [`calibrate`], what things cost here, and [`conform`], whether the
+//! Beside comparisons: [`sweep`], a grid of runs of the lab, and [`in_python`], one on a cluster, and a search; [`calibrate`], what things cost here, and [`conform`], whether the
 //! lab predicts with that what was measured; [`lab_run`], [`vm_run`] and [`linux_run`], one run with all its rows; [`linux_run::locks`],
 //! the papers' locks in Linux guests; [`lock_matrix`], the locks in guests; [`threads`], the locks between threads, and [`plot`],
 //! a picture of both; [`engine`], the lab's engine beside others;
@@ -35,6 +35,8 @@ mod error;
 mod estimate;
 #[cfg(feature = "hosts")]
 mod host_keys;
+#[cfg(feature = "hosts")]
+pub mod in_python;
 #[cfg(feature = "hosts")]
 pub mod in_testbed;
 pub mod lab_run;

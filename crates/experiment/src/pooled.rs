@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All cells of a policy together: what it gives, the least it closes, and whether it does harm anywhere.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use unspin_report::{Harm, Interval, PooledCell, pooled};
 
 use crate::{Estimate, Row, kvm, row};
@@ -10,60 +9,66 @@ use crate::{Estimate, Row, kvm, row};
 /// From this ratio of stock to ideal on there is little to gain, and what is left to see is harm.
 const LITTLE_TO_GAIN: f64 = 0.8;
 
-/// All cells of a policy. The fields are the keys of the JSON rows.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-pub struct PooledRow {
-    /// The policy.
-    pub policy: String,
-    /// Whether all guests say what they hold and wait for.
-    pub pv_page: bool,
-    /// Cells.
-    pub cells: u64,
-    /// Geometric mean of policy / stock over the cells; none as soon as one cell has none.
-    pub throughput_ratio_to_stock: Option<f64>,
-    /// Its 95 % interval.
-    pub throughput_ratio_to_stock_low: Option<f64>,
-    /// Its 95 % interval.
-    pub throughput_ratio_to_stock_high: Option<f64>,
-    /// `no harm` (the lower bound is above 0.97), `harm` or `not resolved`.
-    pub harm: Option<String>,
-    /// Cells in which the policy does harm (0.90).
-    pub cells_harmed: u64,
-    /// Cells in which that is not resolved.
-    pub cells_not_resolved: u64,
-    /// Cells in which stock has at least 0.8 of the ideal.
-    pub cells_with_little_to_gain: u64,
-    /// Geometric mean of policy / stock over these.
-    pub little_ratio_to_stock: Option<f64>,
-    /// Its 95 % interval.
-    pub little_ratio_to_stock_low: Option<f64>,
-    /// Its 95 % interval.
-    pub little_ratio_to_stock_high: Option<f64>,
-    /// As `harm`, of these.
-    pub little_harm: Option<String>,
-    /// Cells of the others in which there is a gap between stock and ideal.
-    pub cells_with_a_gap: u64,
-    /// The least that is closed of it.
-    pub least_gap_closed: Option<f64>,
-    /// What is closed in the mean.
-    pub mean_gap_closed: Option<f64>,
+unspin_report::row! {
+    "pooled", ["compare"];
+    /// All cells of a policy.
+    #[derive(Clone, Debug, Deserialize)]
+    pub struct PooledRow {
+        /// The policy.
+        pub policy: String = ("policy", Text),
+        /// Whether all guests say what they hold and wait for.
+        pub pv_page: bool = ("pv_page", Text),
+        /// Cells.
+        pub cells: u64 = ("cells", Count),
+        /// Geometric mean of policy / stock over the cells; none as soon as one cell has none.
+        pub throughput_ratio_to_stock: Option<f64> = ("policy / stock", Ratio),
+        /// Its 95 % interval.
+        pub throughput_ratio_to_stock_low: Option<f64> = ("95 % from", Ratio),
+        /// Its 95 % interval.
+        pub throughput_ratio_to_stock_high: Option<f64> = ("to", Ratio),
+        /// `no harm` (the lower bound is above 0.97), `harm` or `not resolved`.
+        pub harm: Option<String> = ("harm", Text),
+        /// Cells in which the policy does harm (0.90).
+        pub cells_harmed: u64 = ("cells harmed", Count),
+        /// Cells in which that is not resolved.
+        pub cells_not_resolved: u64 = ("not resolved", Count),
+        /// Cells in which stock has at least 0.8 of the ideal.
+        pub cells_with_little_to_gain: u64 = ("little to gain", Count),
+        /// Geometric mean of policy / stock over these.
+        pub little_ratio_to_stock: Option<f64> = ("policy / stock", Ratio),
+        /// Its 95 % interval.
+        pub little_ratio_to_stock_low: Option<f64> = ("95 % from", Ratio),
+        /// Its 95 % interval.
+        pub little_ratio_to_stock_high: Option<f64> = ("to", Ratio),
+        /// As `harm`, of these.
+        pub little_harm: Option<String> = ("harm", Text),
+        /// Cells of the others in which there is a gap between stock and ideal.
+        pub cells_with_a_gap: u64 = ("with a gap", Count),
+        /// The least that is closed of it.
+        pub least_gap_closed: Option<f64> = ("gap closed, least", Ratio),
+        /// What is closed in the mean.
+        pub mean_gap_closed: Option<f64> = ("mean", Ratio),
+    }
 }
 
-/// Stock against stock in all cells. The fields are the keys of the JSON row.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-pub struct NullRow {
-    /// Cells, each once, whatever the number of its policies.
-    pub cells: u64,
-    /// Geometric mean of stock / stock over the cells.
-    pub stock_ratio_to_stock: Option<f64>,
-    /// Its 95 % interval.
-    pub stock_ratio_to_stock_low: Option<f64>,
-    /// Its 95 % interval.
-    pub stock_ratio_to_stock_high: Option<f64>,
-    /// `includes 1` or `excludes 1`.
-    pub null_verdict: Option<String>,
-    /// Cells whose own interval excludes 1; one in 20 does by chance.
-    pub cells_that_exclude_1: u64,
+unspin_report::row! {
+    "null", ["compare"];
+    /// Stock against stock in all cells.
+    #[derive(Clone, Debug, Deserialize)]
+    pub struct NullRow {
+        /// Cells, each once, whatever the number of its policies.
+        pub cells: u64 = ("cells", Count),
+        /// Geometric mean of stock / stock over the cells.
+        pub stock_ratio_to_stock: Option<f64> = ("stock / stock", Ratio),
+        /// Its 95 % interval.
+        pub stock_ratio_to_stock_low: Option<f64> = ("95 % from", Ratio),
+        /// Its 95 % interval.
+        pub stock_ratio_to_stock_high: Option<f64> = ("to", Ratio),
+        /// `includes 1` or `excludes 1`.
+        pub null_verdict: Option<String> = ("null", Text),
+        /// Cells whose own interval excludes 1; one in 20 does by chance.
+        pub cells_that_exclude_1: u64 = ("cells without 1", Count),
+    }
 }
 
 /// All policies and the null, for several cells; `None` for one.

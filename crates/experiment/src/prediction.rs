@@ -6,8 +6,7 @@
 
 use std::path::Path;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use unspin_agent::PolicyChoice;
 use unspin_lab::pool;
 use unspin_policy::{
@@ -40,39 +39,42 @@ pub struct Compared<'a> {
     pub rows: Vec<&'a Row<kvm::Figures>>,
 }
 
-/// What the lab predicts of one column of a scenario, beside what was measured. The fields are the keys of the JSON rows.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-pub struct PredictionRow {
-    /// VMs x vCPUs.
-    pub shape: String,
-    /// The first group's lock.
-    pub lock: String,
-    /// Whether all guests say what they hold and wait for.
-    pub pv_page: bool,
-    /// KVM's pause-loop window, in PAUSEs (AMD) or cycles (Intel).
-    pub ple_window: Option<u64>,
-    /// `ideal`, `stock`, `refuse-yields` or the policy.
-    pub column: String,
-    /// Acquisitions per second of all VMs together.
-    pub measured_per_s: Option<f64>,
-    /// The lab's, mean over the seeds.
-    pub predicted_per_s: Option<f64>,
-    /// The least of a seed.
-    pub predicted_least_per_s: Option<f64>,
-    /// The most of a seed.
-    pub predicted_most_per_s: Option<f64>,
-    /// The ratio of the two.
-    pub measured_to_predicted: Option<f64>,
-    /// What the policy closes of the measured gap.
-    pub measured_gap_closed: Option<f64>,
-    /// What it closes of the lab's own gap.
-    pub predicted_gap_closed: Option<f64>,
-    /// Seeds that the lab ran.
-    pub seeds: u64,
-    /// Why the lab cannot run it; none when it can.
-    pub not_predicted: Option<String>,
-    /// Of the scenario's canonical text.
-    pub scenario_sha256: String,
+unspin_report::row! {
+    "lab", ["compare", "demo"];
+    /// What the lab predicts of one column of a scenario, beside what was measured.
+    #[derive(Clone, Debug, Deserialize)]
+    pub struct PredictionRow {
+        /// VMs x vCPUs.
+        pub shape: String = ("VMs x vCPUs", Text),
+        /// The first group's lock.
+        pub lock: String = ("lock", Text),
+        /// Whether all guests say what they hold and wait for.
+        pub pv_page: bool = ("pv_page", Text),
+        /// KVM's pause-loop window, in PAUSEs (AMD) or cycles (Intel).
+        pub ple_window: Option<u64> = ("PLE window", Count),
+        /// `ideal`, `stock`, `refuse-yields` or the policy.
+        pub column: String = ("scheduled by", Text),
+        /// Acquisitions per second of all VMs together.
+        pub measured_per_s: Option<f64> = ("measured ops/s", Count),
+        /// The lab's, mean over the seeds.
+        pub predicted_per_s: Option<f64> = ("lab's ops/s", Count),
+        /// The least of a seed.
+        pub predicted_least_per_s: Option<f64>,
+        /// The most of a seed.
+        pub predicted_most_per_s: Option<f64>,
+        /// The ratio of the two.
+        pub measured_to_predicted: Option<f64> = ("measured / lab", Ratio),
+        /// What the policy closes of the measured gap.
+        pub measured_gap_closed: Option<f64> = ("gap closed", Ratio),
+        /// What it closes of the lab's own gap.
+        pub predicted_gap_closed: Option<f64> = ("lab's", Ratio),
+        /// Seeds that the lab ran.
+        pub seeds: u64,
+        /// Why the lab cannot run it; none when it can.
+        pub not_predicted: Option<String> = ("not predicted", Text),
+        /// Of the scenario's canonical text.
+        pub scenario_sha256: String,
+    }
 }
 
 impl PredictionRow {

@@ -223,7 +223,7 @@ impl Grid {
 }
 
 /// `--set`'s words: those with one value are overrides, those with several axes.
-pub(super) fn axes_of(
+pub(crate) fn axes_of(
     overrides: &Overrides,
     set: &[String],
 ) -> Result<(Overrides, Vec<Axis>), Error> {

@@ -5,7 +5,6 @@
 //! in the order of the grid, and removed: so the bytes are the same with any number of workers and interruptions.
 
 mod axis;
-mod cluster;
 mod folder;
 mod grid;
 mod printed;
@@ -17,8 +16,8 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 pub use axis::{Axis, parse_axis};
-pub use cluster::{ClusterSwept, on_cluster};
 use folder::{Found, SweepFolder};
+pub(crate) use grid::axes_of;
 pub use grid::{Grid, GridCell};
 pub use printed::{CellRow, SweepRow, cell_rows};
 use unspin_lab::pool;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arrow_array::{RecordBatch, cast::AsArray, types::Int64Type};
 use unspin_report::row;
 
-use super::{ClusterSwept, Grid, Swept};
+use super::{Grid, Swept};
 
 row! {
     "sweep", ["lab sweep"];
@@ -53,7 +53,7 @@ row! {
 }
 
 impl SweepRow {
-    fn of(
+    pub(crate) fn of(
         grid: &Grid,
         (run, kept, rows): (usize, usize, usize),
         wall: Duration,
@@ -70,19 +70,6 @@ impl SweepRow {
             wall_ns: wall.as_nanos() as f64,
             file,
         }
-    }
-}
-
-impl ClusterSwept {
-    /// The sweep as a whole, which took that long.
-    pub fn sweep_row(&self, wall: Duration) -> SweepRow {
-        let of = &self.counted;
-        SweepRow::of(
-            &self.grid,
-            (of.run, of.kept, of.rows),
-            wall,
-            of.folder.clone(),
-        )
     }
 }
 

@@ -254,8 +254,8 @@ def find(
     return _find.find(
         _given.source(scenario),
         settings,
-        os.fspath(policy),
-        space,
+        policy=os.fspath(policy),
+        axes=_given.axes(space),
         trials=trials,
         seeds=seeds,
         verify_seeds=verify_seeds,

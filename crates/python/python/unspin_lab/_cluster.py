@@ -13,13 +13,12 @@ import re
 import socket
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 from . import _native
+from ._given import Axes
 from ._results import ClusterSweep
 from .errors import Error, RunError, UsageError
-
-Axes: TypeAlias = list[tuple[str, list[str]] | tuple[str, str]]
 
 #: What the folder says of the sweep that it holds. Readers of data sets leave out what begins with an underscore or a point.
 MANIFEST = "_sweep.json"

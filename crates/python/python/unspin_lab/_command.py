@@ -1,19 +1,55 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What ``unspin lab sweep --ray`` calls: the plan as JSON on standard input, a JSON object a line on standard output.
+"""What ``unspin lab sweep --ray`` and ``unspin lab find`` call: the plan as JSON on standard input, a JSON object a line on standard output.
 
-The lines are those of ``crates/experiment/src/sweep/cluster.rs``.
+The plan and the lines are those of ``crates/experiment/src/in_python``.
 """
 
 import json
 import signal
 import sys
+from pathlib import Path
+from typing import Any
 
-from . import _cluster, _native
+from . import _cluster, _find, _native
+from ._given import Axes
 from .errors import Error, RunError, UsageError
 
 
 def say(**line: object) -> None:
     print(json.dumps(line), flush=True)
+
+
+def sweep(source: _native.Source, settings: list[str], axes: Axes, given: dict[str, Any]) -> dict[str, Any]:
+    swept = _cluster.sweep(source, settings, axes, part_cells=None, progress=lambda done, _: say(done=done), **given)
+    return {"folder": swept.folder, "run": swept.run, "kept": swept.kept, "rows": swept.rows, "left": swept.left}
+
+
+def find(source: _native.Source, settings: list[str], axes: Axes, given: dict[str, Any]) -> dict[str, Any]:
+    out = None if given["out"] is None else Path(given["out"])
+    progress = {"progress": lambda done, _: say(done=done)}
+    found = _find.find(source, settings, axes=axes, **{**given, **progress, "out": out})
+    search = {
+        "policy": found.policy,
+        "points": found.points,
+        "simulated": found.simulated,
+        "refused": found.refused,
+        "verified": found.verified,
+        "found": len(found.findings),
+    }
+    return {"search": search, "findings": [row(number, finding, out) for number, finding in enumerate(found.findings, 1)]}
+
+
+def row(number: int, finding: _find.Finding, out: Path | None) -> dict[str, Any]:
+    return {
+        "throughput_ratio_to_stock": finding.ratio,
+        "throughput_ratio_to_stock_low": finding.ratio_low,
+        "throughput_ratio_to_stock_high": finding.ratio_high,
+        "worst_vm_ratio": finding.worst_vm_ratio,
+        "lab_error": finding.lab_error,
+        "lab_error_unknown": finding.lab_error_unknown,
+        "set": " ".join(f"{key}={value}" for key, value in finding.set.items()),
+        "file": None if out is None else str(_find.file_of(out, number)),
+    }
 
 
 def main() -> None:
@@ -23,16 +59,10 @@ def main() -> None:
     try:
         if plan["commit"] != _native.COMMIT:
             raise UsageError(f"unspin is build {plan['commit']}, this Python's unspin_lab {_native.COMMIT}: install both of one build")
-        swept = _cluster.sweep(
-            _native.Source.of_parts(*plan["source"]),
-            plan["settings"],
-            [(key, values) for key, values in plan["axes"]],
-            plan["seeds"],
-            address=plan["address"],
-            out=plan["out"],
-            part_cells=None,
-            progress=lambda done, _: say(done=done),
-        )
+        varied = plan["varied"]
+        axes = [(key, values) for key, values in varied["axes"]]
+        function = {"sweep": sweep, "find": find}[plan["function"]]
+        result = function(_native.Source.of_parts(*varied["source"]), varied["settings"], axes, plan["arguments"])
     except RunError as error:
         say(failed=str(error))
     except Error as error:
@@ -40,7 +70,7 @@ def main() -> None:
     except KeyboardInterrupt:
         say(failed="interrupted")
     else:
-        say(result={"folder": swept.folder, "run": swept.run, "kept": swept.kept, "rows": swept.rows, "left": swept.left})
+        say(result=result)
 
 
 def _interrupt(*_: object) -> None:

@@ -4,12 +4,15 @@
 optuna chooses the points (TPE, in order and from a seed: the same call finds the same). What is simulated is ``compare``.
 """
 
+import operator
+import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from . import _given, _native
+from . import _native
+from ._given import Axes
 from ._results import Finding, Findings
 from .errors import RunError, ScenarioError, UsageError
 
@@ -17,6 +20,8 @@ from .errors import RunError, ScenarioError, UsageError
 NEW_SEEDS = 500_000
 #: Points that are verified for each one that is kept at most: a low ratio of few seeds may be chance.
 VERIFIED_EACH = 2
+#: So often optuna may come back to points that it knows before one is drawn.
+REPEATS_MAX = 20
 #: What a point counts whose vCPUs did nothing under the policy: as if it were this slow.
 STUCK = 1e-3
 
@@ -34,10 +39,9 @@ def _optuna() -> Any:
 
 
 class Space:
-    """Values by key. Those of a key that are numbers, with or without a unit, have an order; names have none."""
+    """Values by key, as the grid of ``sweep``. Those of a key that are numbers, with or without a unit, have an order; names have none."""
 
-    def __init__(self, space: Mapping[str, Any]) -> None:
-        axes = _given.axes(space)
+    def __init__(self, axes: Axes) -> None:
         if not axes:
             raise UsageError("the space has no keys: give each its values, as in {'vm.vcpus': '2..8'}")
         self.values = {key: _native.axis_values(key, values) for key, values in axes}
@@ -49,15 +53,42 @@ class Space:
             number *= len(values)
         return number
 
-    def choose(self, trial: Any) -> Point:
-        """The point of that trial of optuna's."""
-        return {key: self._choose(trial, key, values) for key, values in self.values.items()}
+    def ask(self, study: Any, seen: Collection[tuple[int, ...]], draw: random.Random) -> tuple[Any, tuple[int, ...]]:
+        """The next trial of optuna's, and its place among the values of each key: one that was not seen yet, of which there is one.
+        optuna likes to come back to the best; where it does nothing else, a point is drawn."""
+        for _ in range(REPEATS_MAX):
+            trial, place = self._ask(study)
+            if place not in seen:
+                return trial, place
+            study.tell(trial, state=_pruned())
+        while True:
+            place = tuple(draw.randrange(len(values)) for values in self.values.values())
+            if place not in seen:
+                study.enqueue_trial(dict(zip(self.values, place, strict=True)))
+                return self._ask(study)
 
-    def _choose(self, trial: Any, key: str, values: list[str]) -> str:
-        if all(re.search(r"\d", value) for value in values) and len(values) > 2:
-            return values[trial.suggest_int(key, 0, len(values) - 1)]
-        chosen: str = trial.suggest_categorical(key, values)
-        return chosen
+    def _ask(self, study: Any) -> tuple[Any, tuple[int, ...]]:
+        trial = study.ask()
+        return trial, tuple(self._suggest(trial, key, values) for key, values in self.values.items())
+
+    def _suggest(self, trial: Any, key: str, values: list[str]) -> int:
+        numbers = all(re.search(r"\d", value) for value in values)
+        place: int = (
+            trial.suggest_int(key, 0, len(values) - 1)
+            if numbers
+            else trial.suggest_categorical(key, list(range(len(values))))
+        )
+        return place
+
+    def point(self, place: tuple[int, ...]) -> Point:
+        """What stands there."""
+        return {key: values[at] for (key, values), at in zip(self.values.items(), place, strict=True)}
+
+
+def _pruned() -> Any:
+    import optuna
+
+    return optuna.trial.TrialState.PRUNED
 
 
 class Search:
@@ -89,9 +120,9 @@ def _ratio(row: dict[str, Any]) -> float | None:
 def find(
     source: _native.Source,
     settings: list[str],
-    policy: str,
-    space: Mapping[str, Any],
     *,
+    policy: str,
+    axes: Axes,
     trials: int,
     seeds: int,
     verify_seeds: int,
@@ -102,34 +133,34 @@ def find(
     progress: Callable[[int, int], object] | None,
 ) -> Findings:
     """See ``unspin_lab.find``."""
-    optuna, of = _optuna(), Space(space)
+    optuna, of = _optuna(), Space(axes)
     search = Search(source, settings, policy, workers)
+    if out is not None:
+        _take(out)
     study = optuna.create_study(direction="minimize", sampler=optuna.samplers.TPESampler(seed=search_seed, multivariate=True))
-    seen: dict[tuple[str, ...], float | None] = {}
+    seen: dict[tuple[int, ...], float | None] = {}
+    draw = random.Random(search_seed)
+    trials = min(trials, of.points())
     refused = 0
     steps = trials + VERIFIED_EACH * keep
-    for step in range(trials):
-        trial = study.ask()
-        point = of.choose(trial)
-        key = tuple(point.values())
-        if key not in seen:
-            try:
-                seen[key] = _ratio(search.compare(point, seeds, 0))
-            except ScenarioError:
-                # Values that do not go together; if none does, the last one is told below.
-                seen[key] = None
-                refused += 1
-                if refused == trials or len(seen) == of.points() and refused == len(seen):
-                    raise
-        value = seen[key]
+    while len(seen) < trials:
+        trial, place = of.ask(study, seen, draw)
+        try:
+            seen[place] = value = _ratio(search.compare(of.point(place), seeds, 0))
+        except ScenarioError:
+            # Values that do not go together; where none do, the last ones say why.
+            seen[place] = value = None
+            refused += 1
+            if refused == trials:
+                raise
         if value is None:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            study.tell(trial, state=_pruned())
         else:
             study.tell(trial, value)
         if progress is not None:
-            progress(step + 1, steps)
-    below = [(value, key) for key, value in seen.items() if value is not None and value < 1]
-    worst = [dict(zip(of.values, key, strict=True)) for _, key in sorted(below)[: VERIFIED_EACH * keep]]
+            progress(len(seen), steps)
+    below = [(value, place) for place, value in seen.items() if value is not None and value < 1]
+    worst = [of.point(place) for place in _apart([place for _, place in sorted(below)])[: VERIFIED_EACH * keep]]
     findings = []
     for step, point in enumerate(worst):
         row = search.compare(point, verify_seeds, NEW_SEEDS)
@@ -148,6 +179,15 @@ def find(
     return Findings(policy, of.points(), simulated, refused, len(worst), tuple(findings))
 
 
+def _apart(places: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Those of which no two differ in the value of one key alone, the first ones kept: neighbours of the worst are one finding."""
+    kept: list[tuple[int, ...]] = []
+    for place in places:
+        if len(place) < 3 or all(sum(map(operator.ne, place, other)) > 1 for other in kept):
+            kept.append(place)
+    return kept
+
+
 def _finding(search: Search, point: Point, ratio: float, row: dict[str, Any]) -> Finding:
     return Finding(
         set=point,
@@ -161,23 +201,35 @@ def _finding(search: Search, point: Point, ratio: float, row: dict[str, Any]) ->
     )
 
 
-def _write(out: Path, search: Search, policy: str, findings: list[Finding], verify_seeds: int) -> None:
-    """A scenario for each finding, the worst first; the folder is new or empty."""
+def _take(out: Path) -> None:
+    """Creates the folder, which is new or empty, before the search begins."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         there = sorted(path.name for path in out.iterdir())
-        if there:
-            raise UsageError(f"{out} is not empty ({there[0]}): take a new or an empty folder")
-        for number, finding in enumerate(findings, 1):
-            first = search.seed + NEW_SEEDS
-            head = (
-                f"# Found by `lab find`: under {policy} this scenario does {finding.ratio:.3f} of what it does without\n"
-                f"# (95 % interval {_interval(finding)}; seeds {first} to {first + verify_seeds - 1}; unspin {_native.COMMIT}).\n"
-                f"# unspin lab compare {number:02}.toml --policy {policy}\n"
-            )
-            (out / f"{number:02}.toml").write_text(head + finding.scenario)
     except OSError as error:
-        raise RunError(f"{out}: {error.strerror or error}") from None
+        raise UsageError(f"{out}: {error.strerror or error}") from None
+    if there:
+        raise UsageError(f"{out} is not empty ({there[0]}): take a new or an empty folder")
+
+
+def _write(out: Path, search: Search, policy: str, findings: list[Finding], verify_seeds: int) -> None:
+    """A scenario for each finding, the worst first."""
+    first = search.seed + NEW_SEEDS
+    for number, finding in enumerate(findings, 1):
+        head = (
+            f"# Found by `lab find`: under {policy} this scenario does {finding.ratio:.3f} of what it does without\n"
+            f"# (95 % interval {_interval(finding)}; seeds {first} to {first + verify_seeds - 1}; unspin {_native.COMMIT}).\n"
+            f"# unspin lab compare {file_of(Path(), number)} --policy {policy}\n"
+        )
+        try:
+            file_of(out, number).write_text(head + finding.scenario)
+        except OSError as error:
+            raise RunError(f"{out}: {error.strerror or error}") from None
+
+
+def file_of(out: Path, number: int) -> Path:
+    """The scenario of the finding with that number, from 1."""
+    return out / f"{number:02}.toml"
 
 
 def _interval(finding: Finding) -> str:

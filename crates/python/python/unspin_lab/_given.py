@@ -18,6 +18,8 @@ ScenarioLike: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Any
 Settings: TypeAlias = Mapping[str, Any] | Sequence[str]
 #: Costs by name, or a file that ``unspin lab calibrate --out`` wrote.
 Costs: TypeAlias = Mapping[str, int] | str | os.PathLike[str]
+#: The axes of a sweep: each key with its values, as a setting has them, or with one text that stands for several.
+Axes: TypeAlias = list[tuple[str, list[str]] | tuple[str, str]]
 
 
 def plain(value: Any, key: str) -> Any:
@@ -98,11 +100,11 @@ def settings(
     return words
 
 
-def axes(grid: Mapping[str, Any]) -> list[tuple[str, list[str]] | tuple[str, str]]:
+def axes(grid: Mapping[str, Any]) -> Axes:
     """The axes of a sweep, in order: each key with its values, or with one text as ``lab sweep --set`` takes it."""
     if not isinstance(grid, Mapping):
         raise TypeError(f"a grid is a mapping of keys to their values, not {type(grid).__name__}")
-    found: list[tuple[str, list[str]] | tuple[str, str]] = []
+    found: Axes = []
     for key, values in grid.items():
         if isinstance(values, str):
             found.append((key, values))

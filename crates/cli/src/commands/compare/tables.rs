@@ -4,10 +4,10 @@
 use unspin_experiment::{
     Row,
     kvm::{self, Figures},
-    pooled::{self, pool},
+    pooled::pool,
     prediction::{Compared, HIT_RATIO, PredictionRow, predict},
 };
-use unspin_report::{Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Row as _, Table, Unit};
 
 use crate::terminal::{failure::Failure, output::rows, progress::Experiment};
 
@@ -73,80 +73,14 @@ const WITHOUT_POLICY: [&str; 5] = [
     "verdict",
 ];
 
-const VMS: &[Column] = &[
-    Column::new("shape", "VMs x vCPUs", Unit::Text),
-    Column::new("lock", "lock", Unit::Text),
-    Column::new("column", "scheduled by", Unit::Text),
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("operations_per_s", "ops/s", Unit::Count),
-    Column::new("operations_share_percent", "of all ops %", Unit::Percent),
-    Column::new("cpu_share_percent", "of all CPU time %", Unit::Percent),
-];
-
-const WINDOWS: &[Column] = &[
-    Column::new("shape", "VMs x vCPUs", Unit::Text),
-    Column::new("lock", "lock", Unit::Text),
-    Column::new("column", "window by", Unit::Text),
-    Column::new("operations_per_s", "ops/s", Unit::Count),
-    Column::new("operations_deviation_per_s", "+-", Unit::Count),
-    Column::new("inefficiency_percent", "inefficiency %", Unit::Percent),
-    Column::new("inefficiency_deviation_percent", "+-", Unit::Percent),
-    Column::new("window_mean", "window, mean", Unit::Count),
-    Column::new("epochs", "epochs", Unit::Count),
-    Column::new("window_deviation", "+- between epochs", Unit::Count),
-    Column::new("unit_ns", "of each", Unit::Nanoseconds),
-    Column::new("exits", "PLE exits", Unit::Count),
-    Column::new("samples", "samples", Unit::Count),
-];
-
-const POOLED: &[Column] = &[
-    Column::new("policy", "policy", Unit::Text),
-    Column::new("pv_page", "pv_page", Unit::Text),
-    Column::new("cells", "cells", Unit::Count),
-    Column::new("throughput_ratio_to_stock", "policy / stock", Unit::Ratio),
-    Column::new("throughput_ratio_to_stock_low", "95 % from", Unit::Ratio),
-    Column::new("throughput_ratio_to_stock_high", "to", Unit::Ratio),
-    Column::new("harm", "harm", Unit::Text),
-    Column::new("cells_harmed", "cells harmed", Unit::Count),
-    Column::new("cells_not_resolved", "not resolved", Unit::Count),
-    Column::new("cells_with_little_to_gain", "little to gain", Unit::Count),
-    Column::new("little_ratio_to_stock", "policy / stock", Unit::Ratio),
-    Column::new("little_ratio_to_stock_low", "95 % from", Unit::Ratio),
-    Column::new("little_ratio_to_stock_high", "to", Unit::Ratio),
-    Column::new("little_harm", "harm", Unit::Text),
-    Column::new("cells_with_a_gap", "with a gap", Unit::Count),
-    Column::new("least_gap_closed", "gap closed, least", Unit::Ratio),
-    Column::new("mean_gap_closed", "mean", Unit::Ratio),
-];
-
-const NULL: &[Column] = &[
-    Column::new("cells", "cells", Unit::Count),
-    Column::new("stock_ratio_to_stock", "stock / stock", Unit::Ratio),
-    Column::new("stock_ratio_to_stock_low", "95 % from", Unit::Ratio),
-    Column::new("stock_ratio_to_stock_high", "to", Unit::Ratio),
-    Column::new("null_verdict", "null", Unit::Text),
-    Column::new("cells_that_exclude_1", "cells without 1", Unit::Count),
-];
-
 rows!(
     /// A scenario and a policy, compared. Rates are acquisitions of all VMs together; means over the pairs.
     CompareRow(Row<Figures>), "compare", &["compare", "demo"], COLUMNS;
-    /// One VM in one column: who gets what.
-    VmRow(kvm::VmRow), "vm", &["compare", "demo"], VMS;
-    /// One sample, as it was measured: what all other figures follow from.
-    SampleRow(kvm::SampleRow), "sample", &["compare", "demo"], &[];
-    /// The pause-loop windows of one column, where windows are compared.
-    WindowRow(kvm::WindowRow), "windows", &["compare"], WINDOWS;
-    /// All cells of a policy together, where there are several.
-    PooledRow(pooled::PooledRow), "pooled", &["compare"], POOLED;
-    /// Stock against stock in all cells, where there are several.
-    NullRow(pooled::NullRow), "null", &["compare"], NULL;
 );
 
 /// Adds every sample, for programs.
 pub fn add_samples(document: &mut Document, rows: &[kvm::SampleRow]) {
-    let rows = rows.iter().cloned().map(SampleRow);
-    document.table(Table::of("", rows));
+    document.table(Table::of("", rows.to_vec()));
 }
 
 /// Adds the table of these rows.
@@ -173,10 +107,12 @@ pub fn add(document: &mut Document, rows: &[Row<Figures>]) {
 /// Adds the table of who got what; people see it where a scenario has several VMs.
 pub fn add_vms(document: &mut Document, rows: &[kvm::VmRow]) {
     let several = rows.iter().any(|row| row.vm != "vm0");
-    let all: Vec<&str> = VMS.iter().map(|column| column.key).collect();
+    let all: Vec<&str> = kvm::VmRow::COLUMNS
+        .iter()
+        .map(|column| column.key)
+        .collect();
     let hidden = if several { &[] } else { &all[..] };
-    let rows = rows.iter().cloned().map(VmRow);
-    document.table(Table::of("What each VM got", rows).without_columns(hidden));
+    document.table(Table::of("What each VM got", rows.to_vec()).without_columns(hidden));
 }
 
 /// Adds the table of windows, if there is one.
@@ -185,8 +121,7 @@ pub fn add_windows(document: &mut Document, rows: &[kvm::WindowRow]) {
         return;
     }
     let title = "Windows, in PAUSEs (AMD) or TSC cycles (Intel); an epoch is 1,000 pause-loop exits of a VM";
-    let rows = rows.iter().cloned().map(WindowRow);
-    document.table(Table::of(title, rows));
+    document.table(Table::of(title, rows.to_vec()));
 }
 
 /// Adds all cells of each policy together, for several cells.
@@ -195,30 +130,10 @@ pub fn add_pooled(document: &mut Document, rows: &[Row<Figures>]) {
         return;
     };
     let title = "All cells of a policy; harm: lower bound of policy / stock not above 0.90 in a cell, 0.97 in all together";
-    document.table(Table::of(title, policies.into_iter().map(PooledRow)));
+    document.table(Table::of(title, policies));
     let title = "Stock against stock, all cells; one in 20 leaves 1 out by chance";
-    document.table(Table::of(title, [NullRow(null)]));
+    document.table(Table::of(title, [null]));
 }
-
-/// What people see of a row.
-const PREDICTED: &[Column] = &[
-    Column::new("shape", "VMs x vCPUs", Unit::Text),
-    Column::new("lock", "lock", Unit::Text),
-    Column::new("pv_page", "pv_page", Unit::Text),
-    Column::new("ple_window", "PLE window", Unit::Count),
-    Column::new("column", "scheduled by", Unit::Text),
-    Column::new("measured_per_s", "measured ops/s", Unit::Count),
-    Column::new("predicted_per_s", "lab's ops/s", Unit::Count),
-    Column::new("measured_to_predicted", "measured / lab", Unit::Ratio),
-    Column::new("measured_gap_closed", "gap closed", Unit::Ratio),
-    Column::new("predicted_gap_closed", "lab's", Unit::Ratio),
-    Column::new("not_predicted", "not predicted", Unit::Text),
-];
-
-rows!(
-    /// What the lab predicts of one column of a scenario, beside what was measured.
-    LabRow(PredictionRow), "lab", &["compare", "demo"], PREDICTED;
-);
 
 /// Predicts everything that was compared and adds the table.
 ///
@@ -260,7 +175,7 @@ fn predicted_table(rows: &[PredictionRow]) -> Table {
     let hidden = hidden.iter().filter(|(_, hidden)| *hidden);
     let hidden: Vec<&str> = hidden.map(|(key, _)| *key).collect();
     let title = "What the lab predicts, beside what was measured";
-    Table::of(title, rows.iter().cloned().map(LabRow)).without_columns(&hidden)
+    Table::of(title, rows.iter().cloned()).without_columns(&hidden)
 }
 
 #[cfg(test)]

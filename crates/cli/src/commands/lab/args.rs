@@ -16,6 +16,8 @@ pub enum LabVerb {
     Compare(LabCompareArguments),
     /// Run a grid of scenarios on all cores into one Parquet file; run it again to continue after a kill.
     Sweep(LabSweepArguments),
+    /// Search a space of scenarios for those in which a policy harms, through the Python module unspin_lab.
+    Find(LabFindArguments),
     /// Turn a recording into a scenario.
     From(LabFromArguments),
     /// Measure the costs of operations on this machine, or under its KVM, with programs that contain no lock.
@@ -87,6 +89,42 @@ pub struct LabSweepArguments {
     /// How many runs at a time; as many as there are CPUs when absent.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub workers: Option<u32>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin lab find`
+#[derive(Args, Debug)]
+pub struct LabFindArguments {
+    /// Where the search begins. --set takes several values here, as for `lab sweep`: all of them, each with each of the others',
+    /// are the space.
+    #[command(flatten)]
+    pub scenario: ScenarioArguments,
+    /// The policy, as `lab compare` takes it.
+    #[arg(long, value_name = "POLICY")]
+    pub policy: String,
+    /// How many points are looked at; optuna chooses them.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub trials: u32,
+    /// How many seeds each is looked at with.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub seeds: u32,
+    /// With how many new seeds those are verified that looked harmful.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub verify_seeds: u32,
+    /// How many findings are kept.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub keep: u32,
+    /// Another search of the same space.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub search_seed: u32,
+    /// How many runs at a time; as many as there are CPUs when absent.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub workers: Option<u32>,
+    /// A new folder, which gets a scenario for each finding.
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
     /// How to print.
     #[command(flatten)]
     pub output: Output,

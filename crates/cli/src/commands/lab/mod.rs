@@ -5,6 +5,7 @@ pub(crate) mod args;
 pub(crate) mod calibrate;
 pub(crate) mod compare;
 pub(crate) mod conform;
+pub(crate) mod find;
 pub(crate) mod from;
 pub(crate) mod sweep;
 

@@ -3,7 +3,10 @@
 
 use std::time::Instant;
 
-use unspin_experiment::sweep::{self, Grid};
+use unspin_experiment::{
+    in_python::on_cluster,
+    sweep::{self, Grid},
+};
 use unspin_report::Table;
 use unspin_scenario::ScenarioText;
 
@@ -27,7 +30,7 @@ pub fn run(arguments: &LabSweepArguments) -> Result<(), Failure> {
     let mut document = output::document("lab sweep");
     if let Some(address) = &arguments.ray {
         let out = arguments.out.to_string_lossy();
-        let swept = sweep::on_cluster(&text, &plain, &set, seeds, (address, &out), &session)?;
+        let swept = on_cluster(&text, &plain, &set, seeds, (address, &out), &session)?;
         document.table(Table::of("", [swept.sweep_row(begin.elapsed())]));
         swept
             .notes()

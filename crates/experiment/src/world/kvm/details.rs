@@ -2,8 +2,7 @@
 //! What stands behind the rows of a comparison: one row for each VM and column, one for each sample. The fields are the
 //! keys of the JSON rows.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use unspin_scenario::Scenario;
 
 use super::{Sample, VmSample, WindowSample};
@@ -13,50 +12,56 @@ use crate::{
     sample::{Sample as _, Samples},
 };
 
-/// One VM in one column: who gets what.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-pub struct VmRow {
-    /// VMs x vCPUs of the scenario.
-    pub shape: String,
-    /// The first group's lock.
-    pub lock: String,
-    /// `stock`, `refuse-yields` or the policy.
-    pub column: String,
-    /// `vm0`.
-    pub vm: String,
-    /// Acquisitions per second, mean over the pairs.
-    pub operations_per_s: f64,
-    /// Share of all VMs' acquisitions; none when there were none.
-    pub operations_share_percent: Option<f64>,
-    /// Share of all VMs' CPU time; none when there was none.
-    pub cpu_share_percent: Option<f64>,
-    /// Pairs behind it.
-    pub pairs: u64,
-    /// Of the scenario's canonical text.
-    pub scenario_sha256: String,
+unspin_report::row! {
+    "vm", ["compare", "demo"];
+    /// One VM in one column: who gets what.
+    #[derive(Clone, Debug, Deserialize)]
+    pub struct VmRow {
+        /// VMs x vCPUs of the scenario.
+        pub shape: String = ("VMs x vCPUs", Text),
+        /// The first group's lock.
+        pub lock: String = ("lock", Text),
+        /// `stock`, `refuse-yields` or the policy.
+        pub column: String = ("scheduled by", Text),
+        /// `vm0`.
+        pub vm: String = ("VM", Text),
+        /// Acquisitions per second, mean over the pairs.
+        pub operations_per_s: f64 = ("ops/s", Count),
+        /// Share of all VMs' acquisitions; none when there were none.
+        pub operations_share_percent: Option<f64> = ("of all ops %", Percent),
+        /// Share of all VMs' CPU time; none when there was none.
+        pub cpu_share_percent: Option<f64> = ("of all CPU time %", Percent),
+        /// Pairs behind it.
+        pub pairs: u64,
+        /// Of the scenario's canonical text.
+        pub scenario_sha256: String,
+    }
 }
 
-/// One sample, as it was measured: what all other figures follow from.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-pub struct SampleRow {
-    /// VMs x vCPUs of the scenario.
-    pub shape: String,
-    /// The first group's lock.
-    pub lock: String,
-    /// `ideal`, `stock`, `stock again`, `refuse-yields` or the policy.
-    pub column: String,
-    /// From 0; odd ones were measured in the opposite order.
-    pub pair: u64,
-    /// Acquisitions per second of all VMs together.
-    pub operations_per_s: f64,
-    /// Time that their vCPUs were in their guests and did not spin, ns per second, as the policy `auto` sees it (`--useful-time`).
-    pub useful_ns_per_s: Option<f64>,
-    /// APPLE's inefficiency in it (ruling 17); none where windows were not compared.
-    pub inefficiency_percent: Option<f64>,
-    /// The mean window at its pause-loop exits (ruling 19).
-    pub window_mean: Option<f64>,
-    /// Of the scenario's canonical text.
-    pub scenario_sha256: String,
+unspin_report::row! {
+    "sample", ["compare", "demo"];
+    /// One sample, as it was measured: what all other figures follow from.
+    #[derive(Clone, Debug, Deserialize)]
+    pub struct SampleRow {
+        /// VMs x vCPUs of the scenario.
+        pub shape: String,
+        /// The first group's lock.
+        pub lock: String,
+        /// `ideal`, `stock`, `stock again`, `refuse-yields` or the policy.
+        pub column: String,
+        /// From 0; odd ones were measured in the opposite order.
+        pub pair: u64,
+        /// Acquisitions per second of all VMs together.
+        pub operations_per_s: f64,
+        /// Time that their vCPUs were in their guests and did not spin, ns per second, as the policy `auto` sees it (`--useful-time`).
+        pub useful_ns_per_s: Option<f64>,
+        /// APPLE's inefficiency in it (ruling 17); none where windows were not compared.
+        pub inefficiency_percent: Option<f64>,
+        /// The mean window at its pause-loop exits (ruling 19).
+        pub window_mean: Option<f64>,
+        /// Of the scenario's canonical text.
+        pub scenario_sha256: String,
+    }
 }
 
 /// Every sample, column by column.

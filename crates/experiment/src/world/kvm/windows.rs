@@ -5,8 +5,7 @@
 //! vCPUs keep the window that they had last, so where windows are compared every column has somebody who sets them: columns
 //! without a policy for it have the window that KVM was loaded with, which is what KVM itself would leave alone.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use unspin_agent::{WindowEpoch, WindowOptions, WindowSteerer, WindowSums};
 use unspin_policy::{Epoch, PAUSE_LEAST_PS, steering::WindowPolicy, window_unit_ps};
 use unspin_report::Summary;
@@ -180,37 +179,40 @@ impl WindowSample {
     }
 }
 
-/// The windows of one column.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-pub struct WindowRow {
-    /// VMs x vCPUs of the scenario.
-    pub shape: String,
-    /// The first group's lock.
-    pub lock: String,
-    /// `stock`, `refuse-yields` or the policy.
-    pub column: String,
-    /// Acquisitions per second of all VMs together, mean over the samples.
-    pub operations_per_s: f64,
-    /// Standard deviation between samples.
-    pub operations_deviation_per_s: f64,
-    /// Mean over the samples; none when it is not known of one.
-    pub inefficiency_percent: Option<f64>,
-    /// Standard deviation between samples.
-    pub inefficiency_deviation_percent: Option<f64>,
-    /// The mean window at the exits, mean over the samples.
-    pub window_mean: Option<f64>,
-    /// Epochs of 1,000 exits that ended in a sample.
-    pub epochs: u64,
-    /// Standard deviation of the VM's mean window in its epochs, within samples; none without two in any.
-    pub window_deviation: Option<f64>,
-    /// Time of one unit of the window, mean over the samples.
-    pub unit_ns: Option<f64>,
-    /// Pause-loop exits in all samples.
-    pub exits: u64,
-    /// Samples.
-    pub samples: u64,
-    /// Of the scenario's canonical text.
-    pub scenario_sha256: String,
+unspin_report::row! {
+    "windows", ["compare"];
+    /// The windows of one column.
+    #[derive(Clone, Debug, Deserialize)]
+    pub struct WindowRow {
+        /// VMs x vCPUs of the scenario.
+        pub shape: String = ("VMs x vCPUs", Text),
+        /// The first group's lock.
+        pub lock: String = ("lock", Text),
+        /// `stock`, `refuse-yields` or the policy.
+        pub column: String = ("window by", Text),
+        /// Acquisitions per second of all VMs together, mean over the samples.
+        pub operations_per_s: f64 = ("ops/s", Count),
+        /// Standard deviation between samples.
+        pub operations_deviation_per_s: f64 = ("+-", Count),
+        /// Mean over the samples; none when it is not known of one.
+        pub inefficiency_percent: Option<f64> = ("inefficiency %", Percent),
+        /// Standard deviation between samples.
+        pub inefficiency_deviation_percent: Option<f64> = ("+-", Percent),
+        /// The mean window at the exits, mean over the samples.
+        pub window_mean: Option<f64> = ("window, mean", Count),
+        /// Epochs of 1,000 exits that ended in a sample.
+        pub epochs: u64 = ("epochs", Count),
+        /// Standard deviation of the VM's mean window in its epochs, within samples; none without two in any.
+        pub window_deviation: Option<f64> = ("+- between epochs", Count),
+        /// Time of one unit of the window, mean over the samples.
+        pub unit_ns: Option<f64> = ("of each", Nanoseconds),
+        /// Pause-loop exits in all samples.
+        pub exits: u64 = ("PLE exits", Count),
+        /// Samples.
+        pub samples: u64 = ("samples", Count),
+        /// Of the scenario's canonical text.
+        pub scenario_sha256: String,
+    }
 }
 
 /// A row for each column whose windows were set.
