@@ -266,7 +266,7 @@ fn metadata(grid: &Grid, hash: &str, seed: u64) -> Metadata {
         (KEY_COMMIT, COMMIT.to_owned()),
         (KEY_SCENARIO, hash.to_owned()),
         (KEY_SEED, seed.to_string()),
-        (KEY_GRID, grid.describe()),
+        (KEY_GRID, grid.describe().to_owned()),
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into()

@@ -6,6 +6,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use sha2::{Digest as _, Sha256};
 use unspin_lab::Lab;
 use unspin_scenario::{Overrides, Scenario, ScenarioText, limits::SEED_MAX};
 
@@ -16,6 +17,9 @@ use crate::Error;
 const CELLS_MAX: usize = 1_000_000;
 /// Most cells of a grid of which parts are run ([`Grid::part`]): the names of their files have nine digits.
 const PARTED_CELLS_MAX: usize = 1_000_000_000;
+
+/// Most bytes of [`Grid::describe`], which stands in each file: an axis may have 100,000 values.
+const DESCRIBED_MAX_BYTES: usize = 4_096;
 
 /// A cell: one run.
 #[derive(Clone, Debug)]
@@ -39,6 +43,7 @@ pub struct Grid {
     pub first: usize,
     /// In order.
     pub cells: Vec<GridCell>,
+    described: String,
 }
 
 impl Grid {
@@ -125,6 +130,7 @@ impl Grid {
             error,
         })?;
         Ok(Grid {
+            described: described(&axes, seeds),
             base,
             axes,
             seeds,
@@ -210,15 +216,9 @@ impl Grid {
         words.join(" ")
     }
 
-    /// All axes and the number of seeds, in one line.
-    pub fn describe(&self) -> String {
-        let mut words: Vec<String> = self
-            .axes
-            .iter()
-            .map(|axis| format!("{}={}", axis.key, axis.values.join("|")))
-            .collect();
-        words.push(format!("seeds={}", self.seeds));
-        words.join(" ")
+    /// All axes and the number of seeds, in one line; of a long one its beginning and its SHA-256, which tell it from any other.
+    pub fn describe(&self) -> &str {
+        &self.described
     }
 }
 
@@ -243,6 +243,22 @@ pub(crate) fn axes_of(
         }
     }
     Ok((plain, axes))
+}
+
+/// See [`Grid::describe`].
+fn described(axes: &[Axis], seeds: u32) -> String {
+    let of_axes = axes.iter();
+    let mut words: Vec<String> = of_axes
+        .map(|axis| format!("{}={}", axis.key, axis.values.join("|")))
+        .collect();
+    words.push(format!("seeds={seeds}"));
+    let whole = words.join(" ");
+    if whole.len() <= DESCRIBED_MAX_BYTES {
+        return whole;
+    }
+    let begin: String = whole.chars().take(DESCRIBED_MAX_BYTES / 8).collect();
+    let hash = Sha256::digest(whole.as_bytes());
+    format!("{begin}... ({} bytes, SHA-256 {hash:x})", whole.len())
 }
 
 /// How many cells every value of each axis with every value of the others makes; at least 1.

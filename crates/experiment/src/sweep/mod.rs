@@ -77,6 +77,7 @@ fn each_cell(
 ) -> Result<(), Error> {
     let (progress, interrupt) = (session.progress, &session.interrupt);
     progress.begin(what, Work::EvenSteps(numbers.len()));
+    let schema = rows::columns(grid);
     let mut done = 0;
     let finished = pool::each(
         numbers,
@@ -85,7 +86,7 @@ fn each_cell(
         |number| {
             let cell = &grid.cells[*number];
             let outcome = pool::run_one(&cell.scenario, interrupt)?;
-            rows::rows(grid, grid.first + number, cell, &outcome)
+            rows::rows(&schema, grid.first + number, cell, &outcome)
         },
         |place, rows| {
             keep(numbers[place], rows)?;
@@ -157,6 +158,23 @@ mod tests {
         // What Parquet says of the schema beside is its own.
         assert_eq!(rows.columns(), swept.rows.columns());
         assert_eq!(rows.schema().fields(), swept.rows.schema().fields());
+    }
+
+    #[test]
+    fn many_values_are_described_shortly_and_told_apart() {
+        let short = grid(&["vm.vcpus=1..3"], 2).expect("a grid");
+        assert_eq!(short.describe(), "vm.vcpus=1|2|3 seeds=2");
+        let (text, stop) = (
+            ScenarioText::new(TEXT, "s.toml", "s"),
+            AtomicBool::new(false),
+        );
+        let long = |last: u32| {
+            let axes = vec![parse_axis(&format!("seed=1..{last}")).expect("an axis")];
+            Grid::part(&text, &Overrides::default(), axes, 1, 0..0, &stop).expect("a grid")
+        };
+        let (one, other) = (long(100_000), long(99_999));
+        assert!(one.describe().len() < 1_000 && one.describe().starts_with("seed=1|2|3|"));
+        assert_ne!(one.describe(), other.describe());
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl SweepRow {
         SweepRow {
             scenario: grid.base.name.clone(),
             scenario_sha256: grid.base.hash(),
-            grid: grid.describe(),
+            grid: grid.describe().to_owned(),
             cells: grid.len_of_whole(),
             run,
             kept,

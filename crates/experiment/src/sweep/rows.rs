@@ -94,17 +94,16 @@ pub fn columns(grid: &Grid) -> SchemaRef {
     Arc::new(Schema::new(all))
 }
 
-/// The rows of a cell.
+/// The rows of a cell; `schema`: of [`columns`], which looks at each value of each axis.
 ///
 /// # Errors
 /// A number that does not fit into 63 bits.
 pub fn rows(
-    grid: &Grid,
+    schema: &SchemaRef,
     number: usize,
     cell: &GridCell,
     outcome: &Outcome,
 ) -> Result<RecordBatch, Error> {
-    let schema = columns(grid);
     let mut all: Vec<Values> = schema.fields().iter().map(|of| Values::of(of)).collect();
     let scenario = &cell.scenario;
     let lab = Lab::new(scenario).map_err(|error| Error::Lab {
@@ -146,7 +145,7 @@ pub fn rows(
         }
     }
     let columns = all.into_iter().map(Values::into_array).collect();
-    Ok(RecordBatch::try_new(schema, columns).map_err(anyhow::Error::from)?)
+    Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns).map_err(anyhow::Error::from)?)
 }
 
 /// The values of a column so far.
