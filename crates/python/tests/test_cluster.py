@@ -170,6 +170,11 @@ def test_arguments():
         unspin_lab.sweep(SCENARIO, GRID, ray="127.0.0.1:1", out="/nonexistent")
 
 
+def test_how_many_cells_a_part_has():
+    sizes = {(24, 2): 2, (100_000, 2): 1_000, (10**7, 64_000): 100, (10**9, 64_000): 10_000, (1, 64): 1}
+    assert {given: _cluster.cells_of_a_part(*given) for given in sizes} == sizes
+
+
 def test_a_worker_of_another_build_is_refused(tmp_path):
     source = _given.source(SCENARIO)
     cells, identity = _native.sweep_plan(source, [], [("vm.vcpus", ["1", "2"])], 1)

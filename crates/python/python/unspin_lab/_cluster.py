@@ -28,6 +28,8 @@ FORMAT_VERSION = 1
 PARTIAL = ".partial"
 #: Most cells of a part: some seconds of work, and a file of some hundred KiB.
 PART_CELLS_MAX = 1_000
+#: Most parts, and so files of the folder, unless their cells are given: a listing of so many is some MB.
+PARTS_MAX = 100_000
 #: Parts for each CPU of the cluster, so that all end at about the same time.
 PARTS_EACH = 8
 #: Tasks that wait or run, for each CPU of the cluster: what bounds the memory of whoever submits them.
@@ -257,15 +259,17 @@ def sweep(
     ray = _ray()
     cells, identity = _native.sweep_plan(source, settings, axes, seeds)
     with _Connection(ray, address):
-        if part_cells is None:
-            part_cells_or_less = -(-cells // int(PARTS_EACH * _cpus(ray)))
-            given = max(1, min(PART_CELLS_MAX, part_cells_or_less))
-        else:
-            given = part_cells
+        given = part_cells or cells_of_a_part(cells, _cpus(ray))
         folder = out if "://" in out else os.path.abspath(out)
         plan = Plan(source.parts(), settings, axes, seeds, cells, given, folder, dict(identity), _native.COMMIT)
         plan, left = _open(plan, part_cells)
         return _submit(ray, plan, left, progress)
+
+
+def cells_of_a_part(cells: int, cpus: float) -> int:
+    """How many cells a part has, unless it is said: several parts for each CPU, none too long, not too many files."""
+    several = -(-cells // int(PARTS_EACH * cpus))
+    return max(1, min(PART_CELLS_MAX, several), -(-cells // PARTS_MAX))
 
 
 class _Connection:
