@@ -11,7 +11,7 @@ const LITTLE_TO_GAIN: f64 = 0.8;
 
 unspin_report::row! {
     "pooled", ["compare"];
-    /// All cells of a policy.
+    /// All cells of a policy together, where there are several.
     #[derive(Clone, Debug, Deserialize)]
     pub struct PooledRow {
         /// The policy.
@@ -53,7 +53,7 @@ unspin_report::row! {
 
 unspin_report::row! {
     "null", ["compare"];
-    /// Stock against stock in all cells.
+    /// Stock against stock in all cells, where there are several.
     #[derive(Clone, Debug, Deserialize)]
     pub struct NullRow {
         /// Cells, each once, whatever the number of its policies.

@@ -181,7 +181,7 @@ impl WindowSample {
 
 unspin_report::row! {
     "windows", ["compare"];
-    /// The windows of one column.
+    /// The pause-loop windows of one column, where windows are compared.
     #[derive(Clone, Debug, Deserialize)]
     pub struct WindowRow {
         /// VMs x vCPUs of the scenario.
