@@ -7,6 +7,7 @@ optuna chooses the points (TPE, in order and from a seed: the same call finds th
 import operator
 import random
 import re
+import tomllib
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ class Search:
 
     def __init__(self, source: _native.Source, settings: list[str], policy: str, workers: int | None) -> None:
         self.source, self.settings, self.policy, self.workers = source, settings, policy, workers
-        self.seed = int(re.findall(r"^seed = (\d+)$", source.check(settings), re.MULTILINE)[0])
+        self.seed = int(tomllib.loads(source.check(settings))["seed"])
 
     def compare(self, point: Point, seeds: int, offset: int) -> dict[str, Any]:
         """The policy's row of the comparison at that point."""
@@ -165,7 +166,8 @@ def find(
     for step, point in enumerate(worst):
         row = search.compare(point, verify_seeds, NEW_SEEDS)
         ratio, high = _ratio(row), row["throughput_ratio_to_stock_high"]
-        if ratio is not None and (ratio == STUCK or (high is not None and high < 1)):
+        stuck = ratio is not None and row["throughput_ratio_to_stock"] is None
+        if ratio is not None and (stuck or (high is not None and high < 1)):
             findings.append(_finding(search, point, ratio, row))
         if progress is not None:
             progress(trials + step + 1, steps)
