@@ -17,7 +17,7 @@ says 'pip could not install the packages of setup/python-packages.txt: ERROR'
 passes "$SETUP/python" --plan wheel
 says 'to download from PyPI: 1 packages, 10 MB: maturin'
 passes "$SETUP/python" --plan lab
-says 'packages, 170 MB: pandas'
+says 'packages, 250 MB: pandas'
 refuses "$SETUP/python" wheels
 says 'usage: setup/python'
 

@@ -60,7 +60,8 @@ pub fn run_on(cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> RunReport {
     execute(scenario(7, cpus, milliseconds, vms))
 }
 
-fn scenario(seed: u64, cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> Scenario {
+/// Those VMs on the first so many CPUs, from that seed, for so long.
+pub fn scenario(seed: u64, cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> Scenario {
     Scenario {
         name: "observed".into(),
         seed,
