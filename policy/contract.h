@@ -33,6 +33,10 @@ struct unspin_fact {
 #define UNSPIN_FACT_USER 1u
 #define UNSPIN_FACT_KERNEL 2u
 
+/* Values of unspin_vcpu_facts.awaited. */
+#define UNSPIN_AWAITED_BY_SELF 1u
+#define UNSPIN_AWAITED_BY_SOMEBODY 2u
+
 /* What is known of one vCPU. */
 struct unspin_vcpu_facts {
 	struct unspin_fact critical;	/* locks asked for or held, as the guest says (abi/guest/pv_page.h) */
@@ -44,9 +48,10 @@ struct unspin_vcpu_facts {
 	struct unspin_fact near;	/* 1: ran last on the CPU that self is on, so long ago; 0: on another */
 	struct unspin_fact sections; /* critical sections it is in, by eCS's counters; unknown: its guest counts none */
 	/*
-	 * on_yield. 1: self waits for it, for so long: it has not run since self sent it an interrupt (ruling 32; known where a
-	 * rule of candidate.h is on), or self's guest has named it (KVM_HC_SCHED_YIELD). on_slice_end, of self: 1: it waits so
-	 * for a vCPU that waits for a CPU.
+	 * on_yield. UNSPIN_AWAITED_BY_SELF: self waits for it, for so long: it has not run since self sent it an interrupt (ruling
+	 * 32; known where a rule of candidate.h is on), or self's guest has named it (KVM_HC_SCHED_YIELD).
+	 * UNSPIN_AWAITED_BY_SOMEBODY: an interrupt for which its sender may wait is pending in its APIC, since it lost its CPU or
+	 * later; where that is known, and nothing more. on_slice_end, of self: 1: it waits so for a vCPU that waits for a CPU.
 	 */
 	struct unspin_fact awaited;
 };

@@ -21,8 +21,8 @@ struct unspin_steer_options {
 		writes_memory; /* 1: the kernel lets BPF write guest memory; 0: guests are told in pages of our map only */
 	unspin_u32
 		only_vms; /* 1: threads of VMs only, which user space moves here; 0: every task that is not real-time */
-	unspin_u32 domains; /* of CPUs that take shared tasks: 1 to UNSPIN_STEER_DOMAINS_MAX */
-	unspin_u32 unused;
+	unspin_u32 domains;	 /* of CPUs that take shared tasks: 1 to UNSPIN_STEER_DOMAINS_MAX */
+	unspin_u32 direct_reads; /* 1: the kernel lets BPF load its memory without a call (bpf/common/reads.bpf.h) */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 48);
 

@@ -112,11 +112,13 @@ enum kvm_reg {
 enum kvm_reg___before_7_2 {
 	VCPU_EXREG_SEGMENTS = 22,
 };
+struct kvm_lapic;
 struct kvm_vcpu_arch {
 	unsigned long regs[17];	     /* by enum kvm_reg, RAX first */
 	unsigned long regs_avail[1]; /* bits by enum kvm_reg: read from the VMCS since the last exit */
 	_Bool guest_state_protected;
 	_Bool preempted_in_kernel;
+	struct kvm_lapic *apic;
 };
 struct kvm_vcpu_arch___before_7_2 {
 	u32 regs_avail;
@@ -132,6 +134,8 @@ struct kvm_vcpu {
 /* arch/x86/kvm/lapic.h */
 struct kvm_lapic {
 	struct kvm_vcpu *vcpu;
+	_Bool irr_pending; /* false: there is none; true: there may be one */
+	void *regs;	   /* the APIC's page, 4 KiB */
 };
 
 /* arch/x86/include/asm/svm.h, arch/x86/kvm/svm/svm.h. struct vcpu_svm begins with its struct kvm_vcpu. */

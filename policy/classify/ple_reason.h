@@ -73,10 +73,12 @@ struct unspin_ple_reason_facts {
 UNSPIN_ASSERT_SIZE(struct unspin_ple_reason_facts, 40);
 
 /* Linux's vectors (arch/x86/include/asm/irq_vectors.h, 7.2): enum unspin_ple_vector. */
+#define UNSPIN_LINUX_RESCHEDULE 0xfdu /* RESCHEDULE_VECTOR */
+
 static inline unspin_u32 unspin_linux_vector(unspin_u32 vector)
 {
 	switch (vector) {
-	case 0xfd: /* RESCHEDULE_VECTOR */
+	case UNSPIN_LINUX_RESCHEDULE:
 		return UNSPIN_VECTOR_RESCHEDULE;
 	case 0xfc: /* CALL_FUNCTION_VECTOR */
 	case 0xfb: /* CALL_FUNCTION_SINGLE_VECTOR */

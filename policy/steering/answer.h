@@ -7,6 +7,9 @@
  * the rest of the sender's slice passed on to a receiver for good, the sender would pay for what that does besides, and wait for a
  * round of the queue at each call (docs/decisions/scheduler.md#answers). So a receiver begins a slice of its own, or, where
  * slices are long, is lent to.
+ *
+ * Who waits for whom is known only where the host follows each interrupt. That one is pending is seen in the receiver's APIC, by
+ * whomever it was sent: there the same is done instead of a refusal, or of passing a slice on for good.
  */
 #ifndef UNSPIN_POLICY_STEERING_ANSWER_H
 #define UNSPIN_POLICY_STEERING_ANSWER_H
@@ -20,7 +23,13 @@
 /* Whether self waits for that very one, which does not run. */
 UNSPIN_PURE _Bool answer_is_awaited(const struct unspin_vcpu_facts *candidate)
 {
-	return fact_is(candidate->awaited, 1) && fact_is(candidate->descheduled, 1);
+	return fact_is(candidate->awaited, UNSPIN_AWAITED_BY_SELF) && fact_is(candidate->descheduled, 1);
+}
+
+/* Whether somebody may: self, which spins, or a vCPU that will spin when it runs. */
+UNSPIN_PURE _Bool answer_may_be_awaited(const struct unspin_vcpu_facts *candidate)
+{
+	return fact_known(candidate->awaited) && candidate->awaited.value != 0 && fact_is(candidate->descheduled, 1);
 }
 
 /* The receiver begins a slice of its own, for which it pays, and the sender keeps its place in the queue. */

@@ -10,7 +10,7 @@
  *
  * Unknown counter (a guest that gives no pv pages): PASS. A descheduled vCPU's counter cannot change, whatever its age.
  *
- * A vCPU that has not answered self's interrupt is waited for, too: answer.h.
+ * A vCPU that has not taken an interrupt is waited for, too: answer.h.
  */
 #ifndef UNSPIN_POLICY_STEERING_LOAN_H
 #define UNSPIN_POLICY_STEERING_LOAN_H
@@ -25,7 +25,7 @@ UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *fact
 	(void)state;
 	if (known && candidate->critical.value != 0 && fact_is(candidate->descheduled, 1))
 		return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
-	if (answer_is_awaited(candidate))
+	if (known ? answer_may_be_awaited(candidate) : answer_is_awaited(candidate))
 		return answer_of_lender(facts);
 	return unspin_decide(known ? UNSPIN_REFUSE : UNSPIN_PASS, 0);
 }

@@ -22,9 +22,12 @@ UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *
 		return answer_of_lender(facts);
 	if (!fact_known(facts->candidate.mode))
 		return unspin_decide(UNSPIN_PASS, 0);
-	if (facts->candidate.mode.value != UNSPIN_FACT_KERNEL || !fact_is(facts->candidate.descheduled, 1))
-		return unspin_decide(UNSPIN_REFUSE, 0);
-	return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
+	if (facts->candidate.mode.value == UNSPIN_FACT_KERNEL && fact_is(facts->candidate.descheduled, 1))
+		return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
+	/* Last: of one in the kernel nobody knows whether it is wanted for the interrupt or for a lock. */
+	if (answer_may_be_awaited(&facts->candidate))
+		return answer_of_lender(facts);
+	return unspin_decide(UNSPIN_REFUSE, 0);
 }
 
 UNSPIN_PURE struct unspin_decision loan_cpl_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state)

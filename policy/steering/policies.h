@@ -84,7 +84,24 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 /* Those under which a lock's waiters are lent to (slice.h). */
 #define UNSPIN_POLICIES_THAT_LEND (unspin_policy_loan | unspin_policy_loan_cpl)
 #define UNSPIN_POLICIES_OF_YIELDER (unspin_policy_loan_cpl | UNSPIN_POLICY_USER)
+/* Those that decide about each yield, and not by facts.candidate.awaited. */
+#define UNSPIN_POLICIES_WITHOUT_ANSWERS                                                                                \
+	(unspin_policy_debooster | unspin_policy_debooster_ancestor | unspin_policy_lag_credit |                       \
+	 unspin_policy_yield_buddy | unspin_policy_directed_yield)
 #define UNSPIN_POLICIES_OF_CANDIDATE (unspin_policy_loan | unspin_policy_loan_cpl | UNSPIN_POLICY_USER)
+
+/* Whether answer_may_be_awaited() can decide a yield to that candidate, of which all else is known that the host knows. */
+UNSPIN_PURE _Bool policies_read_answers(unspin_u32 policies, const struct unspin_vcpu_facts *candidate)
+{
+	if (policies & UNSPIN_POLICY_USER)
+		return 1;
+	/* A lock's waiter is lent to first. */
+	if (policies & unspin_policy_loan && fact_known(candidate->critical))
+		return candidate->critical.value == 0;
+	if (policies & unspin_policy_loan_cpl)
+		return !fact_is(candidate->mode, UNSPIN_FACT_KERNEL);
+	return policies && !(policies & UNSPIN_POLICIES_WITHOUT_ANSWERS);
+}
 
 /*
  * How long a slice of a steered vCPU lasts under these policies; asked_ns, kernel_ns: of length_of_slice(); uses_locks:
@@ -164,7 +181,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 528);
 
 /*
  * self spins and KVM proposes the candidate. `policies`: bits of enum unspin_policy_bit; 0 is `refuse-yields`. Where none of those
- * that are on decides (a guest without pv pages, say), a vCPU that has not answered self's interrupt begins a slice, and otherwise KVM's
+ * that are on decides (a guest without pv pages, say), a vCPU that has not taken an interrupt begins a slice, and otherwise KVM's
  * request is honoured as by directed_yield: refusing it would do that guest worse than the kernel's own scheduler does.
  */
 UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const struct unspin_facts *facts,
@@ -176,7 +193,7 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 	UNSPIN_POLICIES(UNSPIN_AT_YIELD)
 	if (!policies)
 		return refuse_yields_on_yield(facts, &memory->of[0]);
-	if (answer_is_awaited(&facts->candidate))
+	if (answer_may_be_awaited(&facts->candidate))
 		return answer_in_own_slice(facts);
 	return directed_yield_on_yield(facts, &memory->of[unspin_policy_index_directed_yield]);
 }

@@ -7,6 +7,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_YIELD_OPS_YIELD_H
 #define UNSPIN_BPF_SCHEDULER_YIELD_OPS_YIELD_H
 
+#include "../guest/pending_interrupts.bpf.h"
 #include "spin.bpf.h"
 
 /* What the policies that are on decide about KVM's request; REFUSE where none may touch these vCPUs. */
@@ -27,7 +28,10 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 		facts.candidate.descheduled = descheduled(target, now_ns);
 	}
 	if (yielder->names)
-		facts.candidate.awaited = fact_seen(1, now_ns, now_ns);
+		facts.candidate.awaited = fact_seen(UNSPIN_AWAITED_BY_SELF, now_ns, now_ns);
+	else if (policies_read_answers(policies, &facts.candidate) && has_interrupt(target))
+		facts.candidate.awaited =
+			(struct unspin_fact){UNSPIN_AWAITED_BY_SOMEBODY, facts.candidate.descheduled.age_ns};
 	if (policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
 		gather(&facts.self, yielder, yielder->left_ns, now_ns);
 	else

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Error,
-    kernel::{bytes, load},
+    kernel::{bytes, load, requirements::release},
     observe::observer::enable_run_statistics,
 };
 use libbpf_rs::{MapCore, MapHandle, MapType, Object, OpenMapMut, OpenObject};
@@ -141,7 +141,7 @@ pub(super) fn settings(
         writes_memory: requirements::writes_memory().into(),
         only_vms: options.only_vms.into(),
         domains,
-        unused: 0,
+        direct_reads: requirements::reads_directly(&release()).into(),
     }
 }
 

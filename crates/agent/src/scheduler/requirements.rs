@@ -127,6 +127,16 @@ pub(crate) fn writes_memory() -> bool {
         .unwrap_or(true)
 }
 
+/// Whether that kernel lets programs load its memory without a call: bpf_rdonly_cast() of no type, since Linux 6.17
+/// (kernel/bpf/verifier.c). In doubt, not.
+pub(super) fn reads_directly(release: &str) -> bool {
+    let mut numbers = release
+        .split(|letter: char| !letter.is_ascii_digit())
+        .map(|number| number.parse::<u32>().unwrap_or(0));
+    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (major, minor) >= (6, 17)
+}
+
 /// The argument by which the kernel takes CPUs out of its scheduling domains (kernel/sched/isolation.c, Linux 7.2: flags
 /// before the CPUs, `domain` when there is none). sched_ext refuses to attach then (kernel/sched/ext/ext.c,
 /// scx_root_enable_workfn()).
@@ -223,6 +233,21 @@ pub(crate) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kernels_that_read_directly_are_told() {
+        for release in [
+            "6.17.0",
+            "7.2.12+deb14-cloud-amd64",
+            "6.18.44-fc-v595",
+            "7.0-rc1",
+        ] {
+            assert!(reads_directly(release), "{release}");
+        }
+        for release in ["6.12.9-1", "6.16.99", "5.17.1", "6", "", "deb14"] {
+            assert!(!reads_directly(release), "{release}");
+        }
+    }
 
     #[test]
     fn isolation_at_boot_is_seen() {

@@ -9,7 +9,10 @@ pub(crate) mod gang;
 pub(crate) mod lab_host;
 use unspin_policy::{
     mechanics::BorrowKind,
-    steering::{Decision, Facts, Policies, UNSPIN_AGE_UNKNOWN},
+    steering::{
+        Decision, Fact, Facts, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_AWAITED_BY_SELF,
+        UNSPIN_AWAITED_BY_SOMEBODY, VcpuFacts,
+    },
 };
 
 use super::{World, pcpu::State};
@@ -55,8 +58,8 @@ impl<O: Observer> World<O> {
     ) -> i32 {
         let candidate = self.tasks[target.index()].vcpu.map(|vcpu| vcpu as usize);
         let mut facts = self.facts(cpu, vcpu, candidate);
-        if let (Some(other), Some(age_ns)) = (candidate, awaited_ns) {
-            facts.candidate.awaited = self.fact(other, 1, age_ns.into());
+        if let Some(other) = candidate {
+            facts.candidate.awaited = self.awaited(vcpu, other, awaited_ns, &facts.candidate);
         }
         let now_ns = self.now_ns;
         if let Some(steer) = self.scheduler.steering() {
@@ -65,6 +68,28 @@ impl<O: Observer> World<O> {
         let policies = self.policies(vcpu);
         let decision = policies.on_yield(&facts, &mut self.vcpus[vcpu].memory);
         i32::from(self.act(cpu, vcpu, target, decision))
+    }
+
+    /// As of bpf/scheduler/yield: a rule of candidates of ours knows whom it waits for; without one, pending interrupts are seen.
+    fn awaited(
+        &mut self,
+        vcpu: usize,
+        other: usize,
+        awaited_ns: Option<u32>,
+        candidate: &VcpuFacts,
+    ) -> Fact {
+        if let Some(age_ns) = awaited_ns {
+            return self.fact(other, UNSPIN_AWAITED_BY_SELF, age_ns.into());
+        }
+        let follows = self.policies(vcpu).candidates().is_some();
+        if follows || !self.vcpus[other].pending.is_awaited() {
+            return facts::UNKNOWN;
+        }
+        self.fact(
+            other,
+            UNSPIN_AWAITED_BY_SOMEBODY,
+            candidate.descheduled.age_ns.into(),
+        )
     }
 
     /// Carries out a decision; returns whether it had an effect.

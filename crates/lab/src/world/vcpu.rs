@@ -124,6 +124,11 @@ impl Pending {
         self.0 == 0
     }
 
+    /// Whether one is among them for which its sender waits.
+    pub const fn is_awaited(self) -> bool {
+        self.0 & 1 != 0
+    }
+
     pub fn take(&mut self) -> Option<Vector> {
         let place = self.0.trailing_zeros() as usize;
         let vector = VECTORS.get(place)?;

@@ -213,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{Decision, Facts, Memory, OrderFacts, raw};
-    use crate::steering::{Fact, UNSPIN_AGE_UNKNOWN, VcpuFacts};
+    use crate::steering::{Fact, UNSPIN_AGE_UNKNOWN, UNSPIN_AWAITED_BY_SOMEBODY, VcpuFacts};
 
     const UNKNOWN: Fact = Fact {
         value: 0,
@@ -309,6 +309,12 @@ mod tests {
                     awaited: facts.candidate.awaited,
                     ..UNKNOWN_VCPU
                 };
+            }
+            // SAFETY: a live reference to a struct of integers, which the call does not keep.
+            let reads = unsafe { raw::policies_read_answers(policies, &gathered.candidate) };
+            // What is known exactly is always there.
+            if !reads && facts.candidate.awaited.value == UNSPIN_AWAITED_BY_SOMEBODY {
+                gathered.candidate.awaited = UNKNOWN;
             }
             if policies & yielder == 0 {
                 gathered.self_ = UNKNOWN_VCPU;

@@ -17,11 +17,11 @@ pub use user_library::{UserPolicyNumber, look_again};
 pub use windows::{AppleNumbers, WindowPolicy};
 
 pub use crate::raw::{
-    UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_NS, UNSPIN_BUDGET_NS, UNSPIN_DIRECT,
-    UNSPIN_EXTEND, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, UNSPIN_GIVE_BACK, UNSPIN_GRANT,
-    UNSPIN_LEND, UNSPIN_NO, UNSPIN_ON_POLL, UNSPIN_ON_SLICE_END, UNSPIN_ON_SPIN, UNSPIN_ON_YIELD,
-    UNSPIN_PASS, UNSPIN_POLICY_CONTRACT, UNSPIN_REFUSE, UNSPIN_YES,
-    unspin_decision_record as DecisionRecord, unspin_fact as Fact, unspin_facts as Facts,
-    unspin_order_facts as OrderFacts, unspin_policy_memory as Memory,
+    UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_NS, UNSPIN_AWAITED_BY_SELF,
+    UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_BUDGET_NS, UNSPIN_DIRECT, UNSPIN_EXTEND, UNSPIN_FACT_KERNEL,
+    UNSPIN_FACT_USER, UNSPIN_GIVE_BACK, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_NO, UNSPIN_ON_POLL,
+    UNSPIN_ON_SLICE_END, UNSPIN_ON_SPIN, UNSPIN_ON_YIELD, UNSPIN_PASS, UNSPIN_POLICY_CONTRACT,
+    UNSPIN_REFUSE, UNSPIN_YES, unspin_decision_record as DecisionRecord, unspin_fact as Fact,
+    unspin_facts as Facts, unspin_order_facts as OrderFacts, unspin_policy_memory as Memory,
     unspin_vcpu_facts as VcpuFacts,
 };

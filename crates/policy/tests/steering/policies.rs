@@ -4,7 +4,7 @@
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
     Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_NS,
-    UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, uses_locks,
+    UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, uses_locks,
 };
 
 fn policies(names: &str) -> Policies {
@@ -185,6 +185,54 @@ fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
         facts.self_.borrows = seen(1);
     };
     assert_eq!(to_yield("loan-cpl", borrows), Decision::GiveBack);
+}
+
+/// Where nobody follows interrupts, one that waits in the candidate's APIC is all that is known.
+#[test]
+fn one_with_a_pending_interrupt_is_not_refused() {
+    let pending = |mode, critical, slice_ns| {
+        move |facts: &mut Facts| {
+            facts.candidate.awaited = seen(UNSPIN_AWAITED_BY_SOMEBODY);
+            facts.candidate.mode = seen(mode);
+            facts.candidate.critical = critical;
+            facts.slice_ns = slice_ns;
+        }
+    };
+    let (user, kernel) = (UNSPIN_FACT_USER, UNSPIN_FACT_KERNEL);
+    let (short, long) = (1_400_000, 4_000_000);
+    let own_slice = to_yield("yield-buddy", |facts| facts.candidate.descheduled = seen(1));
+    let answers = Decision::Lend(UNSPIN_ANSWER_NS);
+    for (names, facts, decision) in [
+        // Instead of a refusal.
+        ("loan", pending(user, seen(0), short), own_slice),
+        ("loan", pending(user, seen(0), long), answers),
+        ("loan", pending(user, UNKNOWN, short), own_slice),
+        ("loan,loan-cpl", pending(kernel, UNKNOWN, short), LENT),
+        ("loan-cpl", pending(user, UNKNOWN, short), own_slice),
+        ("loan-cpl", pending(user, UNKNOWN, long), answers),
+        // A lock's waiter, or one in the kernel, which may be one, is lent to as before.
+        ("loan", pending(user, seen(1), short), LENT),
+        ("loan-cpl", pending(kernel, UNKNOWN, short), LENT),
+        // Instead of the slice for good.
+        ("kernel-exit", pending(user, UNKNOWN, short), own_slice),
+        (
+            "directed-yield",
+            pending(user, UNKNOWN, short),
+            Decision::Direct,
+        ),
+        (
+            "refuse-yields",
+            pending(user, seen(0), short),
+            Decision::Refuse,
+        ),
+    ] {
+        assert_eq!(to_yield(names, facts), decision, "{names}");
+    }
+    let runs = |facts: &mut Facts| {
+        pending(user, seen(0), short)(facts);
+        facts.candidate.descheduled = seen(0);
+    };
+    assert_eq!(to_yield("loan", runs), Decision::Refuse);
 }
 
 /// It spins in the kernel for an answer, whether or not there was a pause-loop exit.

@@ -13,7 +13,7 @@ use crate::{ids::Cpu, trace_event::Observer};
 const USER: u32 = unspin_policy::steering::UNSPIN_FACT_USER;
 const KERNEL: u32 = unspin_policy::steering::UNSPIN_FACT_KERNEL;
 
-const UNKNOWN: Fact = Fact {
+pub(super) const UNKNOWN: Fact = Fact {
     value: 0,
     age_ns: UNSPIN_AGE_UNKNOWN,
 };
