@@ -17,28 +17,34 @@
 /* Where IRR is in the page: 8 words of 32 vectors, each in 16 bytes (SDM vol. 3A, table 11-1). */
 #define APIC_IRR 0x200
 #define APIC_IRR_WORDS 8
-#define APIC_WORDS_EACH 4
+#define APIC_BYTES_EACH 16
 
-/* Whether one waits there that is no reschedule of Linux's: nobody waits for that. All reads are safe ones. */
+/*
+ * Whether one waits there that is no reschedule of Linux's: nobody waits for that. From the highest vectors down, which are those that
+ * a Linux guest's vCPUs send one another. All reads are safe ones; word by word, for the stack of this program is short.
+ */
 static __always_inline bool has_interrupt(const struct task_context *task)
 {
 	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)task->vcpu;
-	u32 irr[APIC_IRR_WORDS * APIC_WORDS_EACH], vector, word;
 	struct kvm_lapic *apic;
 	bool direct = options.direct_reads;
+	void *regs;
+	u32 word;
 
 	if (!vcpu || task->vm_generation != destroyed || !bpf_core_field_exists(struct kvm_lapic, irr_pending))
 		return false;
 	apic = READ(direct, vcpu, arch.apic);
 	if (!apic || !READ(direct, apic, irr_pending))
 		return false;
-	if (bpf_probe_read_kernel(irr, sizeof(irr), BPF_CORE_READ(apic, regs) + APIC_IRR))
-		return false;
-	vector = UNSPIN_LINUX_RESCHEDULE;
-	irr[vector / 32 * APIC_WORDS_EACH] &= ~(1u << vector % 32);
-	for (word = 0; word < APIC_IRR_WORDS; word++)
-		if (irr[word * APIC_WORDS_EACH])
+	regs = READ(direct, apic, regs);
+	for (word = APIC_IRR_WORDS; word-- > 0;) {
+		u32 irr = read_by_call(regs + APIC_IRR + word * APIC_BYTES_EACH, sizeof(irr));
+
+		if (word == UNSPIN_LINUX_RESCHEDULE / 32)
+			irr &= ~(1u << UNSPIN_LINUX_RESCHEDULE % 32);
+		if (irr)
 			return true;
+	}
 	return false;
 }
 
