@@ -106,7 +106,8 @@ fn tasks_share_four_caches() {
 }
 
 check!(FOUR_CACHES: an_idle_cache_takes_what_waits);
-/// Eight tasks that could only be on one CPU may go anywhere: all CPUs work, and all tasks are equal.
+/// Eight tasks that could only be on one CPU may go anywhere: all CPUs work, and all tasks are equal. Over 4 s, since the clocks of
+/// two caches may be two slices and a tick apart, 12 ms, at the beginning and at the end: 2.4 % of what a task has in a second.
 fn an_idle_cache_takes_what_waits() {
     let steerer = steer("refuse-yields", |_| ());
     let tasks: Vec<Busy> = (0..8).map(|_| Busy::start(0, None)).collect();
@@ -119,14 +120,14 @@ fn an_idle_cache_takes_what_waits() {
     }
     std::thread::sleep(Duration::from_millis(100));
     let all: Vec<&Busy> = tasks.iter().collect();
-    let measured = shares(&all, Duration::from_millis(1_000));
+    let measured = shares(&all, Duration::from_millis(4_000));
     are_close(&measured, &[1.0; 8]);
     let worked: f64 = measured.iter().sum();
     println!(
-        "  {worked:.3} s of 4 worked, {} tasks were taken by idle CPUs",
+        "  {worked:.3} s of 16 worked, {} tasks were taken by idle CPUs",
         counter(&steerer, "taken_idle")
     );
-    assert!(worked > 3.9, "{measured:?}");
+    assert!(worked > 15.6, "{measured:?}");
     still_there(&steerer);
 }
 
