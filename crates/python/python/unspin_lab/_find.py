@@ -23,6 +23,8 @@ NEW_SEEDS = 500_000
 VERIFIED_EACH = 2
 #: So often optuna may come back to points that it knows before one is drawn.
 REPEATS_MAX = 20
+#: So many points are drawn with a value, of which one at least must be a scenario: more than a few that do not go together.
+DRAWN_EACH = 20
 #: What a point counts whose vCPUs did nothing under the policy: as if it were this slow.
 STUCK = 1e-3
 
@@ -136,6 +138,7 @@ def find(
     """See ``unspin_lab.find``."""
     optuna, of = _optuna(), Space(axes)
     search = Search(source, settings, policy, workers)
+    _refuse_useless(search, of, random.Random(search_seed))
     if out is not None:
         _take(out)
     study = optuna.create_study(direction="minimize", sampler=optuna.samplers.TPESampler(seed=search_seed, multivariate=True))
@@ -149,11 +152,9 @@ def find(
         try:
             seen[place] = value = _ratio(search.compare(of.point(place), seeds, 0))
         except ScenarioError:
-            # Values that do not go together; where none do, the last ones say why.
+            # Values that do not go together.
             seen[place] = value = None
             refused += 1
-            if refused == trials:
-                raise
         if value is None:
             study.tell(trial, state=_pruned())
         else:
@@ -179,6 +180,21 @@ def find(
         _write(out, search, policy, findings, verify_seeds)
     simulated = len(seen) - refused
     return Findings(policy, of.points(), simulated, refused, len(worst), tuple(findings))
+
+
+def _refuse_useless(search: Search, of: Space, draw: random.Random) -> None:
+    """Raises what a value is refused with that goes with nothing, such as a misspelled name, before time is spent on others."""
+    for at, values in enumerate(of.values.values()):
+        for number in range(len(values)):
+            for drawn in range(DRAWN_EACH):
+                place = [draw.randrange(len(others)) for others in of.values.values()]
+                place[at] = number
+                try:
+                    search.scenario(of.point(tuple(place)))
+                    break
+                except ScenarioError:
+                    if drawn == DRAWN_EACH - 1:
+                        raise
 
 
 def _apart(places: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
