@@ -4,6 +4,7 @@
 mod benchmarks;
 mod bugs;
 mod check;
+mod failures;
 mod house;
 mod limit;
 mod long;

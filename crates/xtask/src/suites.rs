@@ -3,9 +3,10 @@
 //!
 //! Tests in Rust are run by cargo-nextest (setup/nextest, .config/nextest.toml), which counts them in a JUnit file; scripts say
 //! the same line as we do, last. A suite that ends badly without a failed test (it does not compile, it was killed) is one
-//! failure, and so is one that ran nothing.
+//! failure, and so is one that ran nothing. What failed in Rust is said once more at the end.
 
 use std::{
+    cell::RefCell,
     fmt::{self, Display, Formatter},
     fs,
     io::{BufRead, BufReader},
@@ -18,7 +19,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 
-use crate::mutants;
+use crate::{failures, mutants};
 
 /// What the last run said, for benchmarks/suites.
 const ROWS: &str = "target/suites.jsonl";
@@ -126,7 +127,11 @@ pub fn run(root: &Path, nextest: &Path, names: &[String]) -> anyhow::Result<()> 
             );
         }
     }
-    let runner = Runner { root, nextest };
+    let runner = Runner {
+        root,
+        nextest,
+        failures: RefCell::default(),
+    };
     let began = Instant::now();
     let mut rows = Vec::new();
     for (name, parts) in SUITES {
@@ -139,6 +144,9 @@ pub fn run(root: &Path, nextest: &Path, names: &[String]) -> anyhow::Result<()> 
     println!();
     for row in &rows {
         println!("{row}");
+    }
+    for line in runner.failures.borrow().iter() {
+        println!("{line}");
     }
     println!("all suites: {} s", began.elapsed().as_secs());
     write_rows(root, &rows)?;
@@ -156,6 +164,8 @@ pub fn run(root: &Path, nextest: &Path, names: &[String]) -> anyhow::Result<()> 
 struct Runner<'a> {
     root: &'a Path,
     nextest: &'a Path,
+    /// Lines that say what failed and why.
+    failures: RefCell<Vec<String>>,
 }
 
 impl Runner<'_> {
@@ -246,7 +256,12 @@ impl Runner<'_> {
         let status = command.status();
         let status = status.with_context(|| format!("{} does not run", self.nextest.display()))?;
         let count = match fs::read_to_string(&junit) {
-            Ok(text) => counted(&text).with_context(|| junit.display().to_string())?,
+            Ok(text) => {
+                let junit = || junit.display().to_string();
+                let failed = failures::of_junit(&text).with_context(junit)?;
+                self.failures.borrow_mut().extend(failed);
+                counted(&text).with_context(junit)?
+            }
             Err(_) => Count::default(),
         };
         Ok(count.ended(status.success()))
@@ -328,6 +343,7 @@ mod tests {
         let runner = Runner {
             root: folder.path(),
             nextest: Path::new("/nonexistent"),
+            failures: RefCell::default(),
         };
         let script = |text: &str| {
             use std::os::unix::fs::PermissionsExt;
