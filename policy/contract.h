@@ -51,7 +51,8 @@ struct unspin_vcpu_facts {
 	 * on_yield. UNSPIN_AWAITED_BY_SELF: self waits for it, for so long: it has not run since self sent it an interrupt (ruling
 	 * 32; known where a rule of candidate.h is on), or self's guest has named it (KVM_HC_SCHED_YIELD).
 	 * UNSPIN_AWAITED_BY_SOMEBODY: an interrupt for which its sender may wait is pending in its APIC, since it lost its CPU or
-	 * later; where that is known, and nothing more. on_slice_end, of self: 1: it waits so for a vCPU that waits for a CPU.
+	 * later; where that is known, and nothing more. Of self, on_yield: 1: in this slice or in its last one it spun where such a
+	 * vCPU was proposed. on_slice_end: 1: it waits so for a vCPU that waits for a CPU.
 	 */
 	struct unspin_fact awaited;
 };

@@ -30,4 +30,10 @@ static __always_inline u64 read_by_call(const void *address, u32 bytes)
 								   bpf_core_field_offset(typeof(*(pointer)), field),   \
 							   sizeof((pointer)->field)))
 
+/* The same of a number that lies at that address. */
+static __always_inline u32 read_u32(bool direct, const void *address)
+{
+	return direct ? *(const u32 *)bpf_rdonly_cast(address, 0) : (u32)read_by_call(address, sizeof(u32));
+}
+
 #endif

@@ -64,7 +64,8 @@ static __always_inline void begin_slice(struct task_struct *p, struct task_conte
 {
 	settle(p, task);
 	renew_choice(p, task);
-	task->uses_locks = unspin_uses_locks(task->lock_ns, now_ns);
+	task->answer_slices = unspin_answer_slices_left(task->answer_slices);
+	task->uses_locks = unspin_uses_locks(task->lock_ns, now_ns, task->answer_slices);
 	task->slice_end_ns = now_ns + slice_in_quotas(task->group, slice_of(task), now_ns);
 	task->payer = 0;
 	task->lender = 0;
@@ -91,9 +92,8 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	here->next_is_buddy = 0;
 	here->next_slice_end_ns = yielder->slice_end_ns;
 	here->next_until_ns = unspin_called_until(now_ns);
-	if (unspin_is_lock_loan(decision.action, decision.budget_ns))
-		yielder->lock_ns = now_ns;
 	if (decision.action == UNSPIN_LEND) {
+		yielder->lock_ns = now_ns;
 		count(unspin_steer_lent, 1);
 		here->next_borrow_kind = UNSPIN_BORROWS_LOAN;
 		here->next_budget_ns = decision.budget_ns;
@@ -135,7 +135,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 	if (here->next_returns)
 		return;
 	task->spun = 0;
-	if (task->borrow_kind == UNSPIN_BORROWS_LOAN && unspin_is_lock_loan(UNSPIN_LEND, task->budget_ns))
+	if (task->borrow_kind == UNSPIN_BORROWS_LOAN)
 		task->lock_ns = now_ns;
 	if (task->borrow_kind == UNSPIN_BORROWS_NOTHING)
 		policies_see_slice_start(task->choice.policies, &task->memory);

@@ -89,6 +89,7 @@ struct task_context {
 	u32 choice_seen;		   /* `policy_changes` as of then */
 	u32 uses_locks;			   /* as of its slice's beginning (policy/steering/slice.h) */
 	u64 lock_ns;			   /* when it was last seen to use locks (as above); 0: never */
+	u32 answer_slices;		   /* of its own, in which it waits for answers (as above) */
 	u64 sent_to;	   /* vCPUs, by number, that it sent an IPI which is waited for while they waited for a CPU */
 	u64 vcpu;	   /* struct kvm_vcpu *, followed by safe reads only */
 	u64 vm;		   /* struct kvm *: a number here */

@@ -10,7 +10,7 @@ use std::{
 
 fn main() {
     let own = unspin_headers::crate_folder();
-    let functions = "(unspin|policies|gang|yield_buddy|ecs|vcpu|order)_.*";
+    let functions = "(unspin|policies|answer|gang|yield_buddy|ecs|vcpu|order)_.*";
     let out = unspin_headers::bind_functions(&own.join("native/bound.h"), "policy", functions);
     let embedded = embedded(&unspin_headers::workspace_folder());
     fs::write(out.join("embedded.rs"), embedded).expect("OUT_DIR can be written");

@@ -4,8 +4,9 @@
  * finds the borrower in user mode for "has unlocked" (docs/decisions/design.md#silent-guests).
  *
  * A vCPU in the kernel need not have anything to do with a lock, and one that has unlocked may stay in the kernel: both
- * make it worse than loan.h. A borrower that spins itself gives the CPU back. Unknown mode (not seen yet, or hidden):
- * PASS. The mode of a descheduled vCPU cannot change, whatever its age; that of a running one is as old as its last exit.
+ * make it worse than loan.h. A borrower that spins itself gives the CPU back. Where self also waits for answers to interrupts
+ * (answer.h), most of those in the kernel do so too: one that has spun itself is not lent to then. Unknown mode (not seen yet, or
+ * hidden): PASS. The mode of a descheduled vCPU cannot change, whatever its age; that of a running one is as old as its last exit.
  */
 #ifndef UNSPIN_POLICY_STEERING_LOAN_CPL_H
 #define UNSPIN_POLICY_STEERING_LOAN_CPL_H
@@ -18,16 +19,14 @@ UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *
 	(void)state;
 	if (fact_is(facts->self.borrows, 1))
 		return unspin_decide(UNSPIN_GIVE_BACK, 0);
-	if (answer_is_awaited(&facts->candidate))
-		return answer_of_lender(facts);
+	if (answer_may_be_awaited(&facts->candidate))
+		return answer_in_own_slice(facts);
 	if (!fact_known(facts->candidate.mode))
 		return unspin_decide(UNSPIN_PASS, 0);
-	if (facts->candidate.mode.value == UNSPIN_FACT_KERNEL && fact_is(facts->candidate.descheduled, 1))
-		return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
-	/* Last: of one in the kernel nobody knows whether it is wanted for the interrupt or for a lock. */
-	if (answer_may_be_awaited(&facts->candidate))
-		return answer_of_lender(facts);
-	return unspin_decide(UNSPIN_REFUSE, 0);
+	if (facts->candidate.mode.value != UNSPIN_FACT_KERNEL || !fact_is(facts->candidate.descheduled, 1) ||
+	    (fact_is(facts->self.awaited, 1) && fact_is(facts->candidate.yielded, 1)))
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
 }
 
 UNSPIN_PURE struct unspin_decision loan_cpl_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state)

@@ -99,7 +99,7 @@ UNSPIN_PURE _Bool policies_read_answers(unspin_u32 policies, const struct unspin
 	if (policies & unspin_policy_loan && fact_known(candidate->critical))
 		return candidate->critical.value == 0;
 	if (policies & unspin_policy_loan_cpl)
-		return !fact_is(candidate->mode, UNSPIN_FACT_KERNEL);
+		return 1;
 	return policies && !(policies & UNSPIN_POLICIES_WITHOUT_ANSWERS);
 }
 

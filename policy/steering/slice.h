@@ -29,10 +29,22 @@
  */
 #define UNSPIN_USES_LOCKS_NS 200000000u
 
-/* lock_ns: when it was seen last; 0: never. */
-UNSPIN_PURE _Bool unspin_uses_locks(unspin_u64 lock_ns, unspin_u64 now_ns)
+/*
+ * One that spins where a receiver of an interrupt is proposed (answer.h) waits for ends of slices, whatever locks it uses besides:
+ * this slice of its own and the next one, which is not a long one, count as slices in which it waits for answers. Ours.
+ */
+#define UNSPIN_ANSWER_SLICES 2u
+
+/* As a slice of its own begins; answer_slices: UNSPIN_ANSWER_SLICES when it spun so last. */
+UNSPIN_PURE unspin_u32 unspin_answer_slices_left(unspin_u32 answer_slices)
 {
-	return lock_ns != 0 && now_ns - lock_ns < UNSPIN_USES_LOCKS_NS;
+	return answer_slices ? answer_slices - 1 : 0;
+}
+
+/* As a slice of its own begins, whether it is that of a vCPU which uses locks; lock_ns: when that was seen last; 0: never. */
+UNSPIN_PURE _Bool unspin_uses_locks(unspin_u64 lock_ns, unspin_u64 now_ns, unspin_u32 answer_slices)
+{
+	return lock_ns != 0 && now_ns - lock_ns < UNSPIN_USES_LOCKS_NS && answer_slices == 0;
 }
 
 /* asked_ns: slice=TIME, 0: nothing was asked for; kernel_ns: base_slice_ns; lends: a policy that lends is on, and the vCPU uses locks. */

@@ -28,21 +28,21 @@ static __always_inline bool has_interrupt(const struct task_context *task)
 	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)task->vcpu;
 	struct kvm_lapic *apic;
 	bool direct = options.direct_reads;
-	void *regs;
 	u32 word;
+	void *irr;
 
 	if (!vcpu || task->vm_generation != destroyed || !bpf_core_field_exists(struct kvm_lapic, irr_pending))
 		return false;
 	apic = READ(direct, vcpu, arch.apic);
 	if (!apic || !READ(direct, apic, irr_pending))
 		return false;
-	regs = READ(direct, apic, regs);
+	irr = READ(direct, apic, regs) + APIC_IRR;
 	for (word = APIC_IRR_WORDS; word-- > 0;) {
-		u32 irr = read_by_call(regs + APIC_IRR + word * APIC_BYTES_EACH, sizeof(irr));
+		u32 vectors = read_u32(direct, irr + word * APIC_BYTES_EACH);
 
 		if (word == UNSPIN_LINUX_RESCHEDULE / 32)
-			irr &= ~(1u << UNSPIN_LINUX_RESCHEDULE % 32);
-		if (irr)
+			vectors &= ~(1u << UNSPIN_LINUX_RESCHEDULE % 32);
+		if (vectors)
 			return true;
 	}
 	return false;

@@ -144,6 +144,21 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 	facts->awaited = UNSPIN_UNKNOWN_FACT;
 }
 
+/* It spins, and that vCPU is proposed. */
+static __always_inline void note_answers(struct task_context *task, const struct unspin_vcpu_facts *candidate)
+{
+	if (answer_may_be_awaited(candidate))
+		task->answer_slices = UNSPIN_ANSWER_SLICES;
+}
+
+/* The same of one that spins here. */
+static __always_inline void gather_spinner(struct unspin_vcpu_facts *facts, const struct task_context *task,
+					   u64 seen_ns, u64 now_ns)
+{
+	gather(facts, task, seen_ns, now_ns);
+	facts->awaited = (struct unspin_fact){task->answer_slices != 0, 0};
+}
+
 /* The same of one that may be off its CPU. */
 static __always_inline void gather_other(struct unspin_vcpu_facts *facts, const struct task_context *task, u64 now_ns)
 {

@@ -32,8 +32,9 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 	else if (policies_read_answers(policies, &facts.candidate) && has_interrupt(target))
 		facts.candidate.awaited =
 			(struct unspin_fact){UNSPIN_AWAITED_BY_SOMEBODY, facts.candidate.descheduled.age_ns};
+	note_answers(yielder, &facts.candidate);
 	if (policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
-		gather(&facts.self, yielder, yielder->left_ns, now_ns);
+		gather_spinner(&facts.self, yielder, yielder->left_ns, now_ns);
 	else
 		vcpu_is_unknown(&facts.self);
 	facts_of_slice(&facts, yielder, now_ns);

@@ -25,8 +25,9 @@ mod yield_buddy;
 
 use std::collections::BTreeSet;
 
-use unspin_policy::mechanics::{
-    ClockRate, FairClock, GroupWeight, QueueClock, Weight, slice_left_ns,
+use unspin_policy::{
+    mechanics::{ClockRate, FairClock, GroupWeight, QueueClock, Weight, slice_left_ns},
+    steering::UNSPIN_ANSWER_SLICES,
 };
 
 use self::{
@@ -61,6 +62,7 @@ struct Entity {
     /// When it was last seen to use locks, ns, and whether it counts as one that does, as of its slice's beginning.
     lock_ns: Option<u64>,
     uses_locks: bool,
+    answer_slices: u32,
     /// The time it has run, at whatever charge, since it last slept, ns.
     awake_ns: u64,
     /// Its slice, and that while it uses locks, ns.
@@ -201,6 +203,16 @@ impl Steer {
     /// That vCPU is seen to use locks (`policy/steering/slice.h`).
     pub fn note_lock(&mut self, now_ns: u64, task: Task) {
         self.tasks[task.index()].lock_ns = Some(now_ns);
+    }
+
+    /// Whether that vCPU, which spins, waits for answers to interrupts in this slice or did in its last (`policy/steering/slice.h`);
+    /// `awaited`: somebody waits for the vCPU that is proposed (`policy/steering/answer.h`).
+    pub fn awaits_answers(&mut self, task: Task, awaited: bool) -> bool {
+        let known = &mut self.tasks[task.index()];
+        if awaited {
+            known.answer_slices = UNSPIN_ANSWER_SLICES;
+        }
+        known.answer_slices != 0
     }
 
     /// `target` runs on that pCPU next, on the slice that runs there. `returns`: the lender continues afterwards;

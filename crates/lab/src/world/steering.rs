@@ -11,7 +11,7 @@ use unspin_policy::{
     mechanics::BorrowKind,
     steering::{
         Decision, Fact, Facts, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_AWAITED_BY_SELF,
-        UNSPIN_AWAITED_BY_SOMEBODY, VcpuFacts,
+        UNSPIN_AWAITED_BY_SOMEBODY, VcpuFacts, answer_may_be_awaited,
     },
 };
 
@@ -64,6 +64,9 @@ impl<O: Observer> World<O> {
         let now_ns = self.now_ns;
         if let Some(steer) = self.scheduler.steering() {
             facts.order = steer.order(now_ns, cpu, target);
+            let task = self.vcpus[vcpu].task;
+            let awaits = steer.awaits_answers(task, answer_may_be_awaited(&facts.candidate));
+            facts.self_.awaited = self.fact(vcpu, awaits.into(), 0);
         }
         let policies = self.policies(vcpu);
         let decision = policies.on_yield(&facts, &mut self.vcpus[vcpu].memory);
@@ -82,7 +85,8 @@ impl<O: Observer> World<O> {
             return self.fact(other, UNSPIN_AWAITED_BY_SELF, age_ns.into());
         }
         let follows = self.policies(vcpu).candidates().is_some();
-        if follows || !self.vcpus[other].pending.is_awaited() {
+        let reads = self.policies(vcpu).read_answers(candidate);
+        if follows || !reads || !self.vcpus[other].pending.is_awaited() {
             return facts::UNKNOWN;
         }
         self.fact(
@@ -131,7 +135,7 @@ impl<O: Observer> World<O> {
         if let Some(steer) = self
             .scheduler
             .steering()
-            .filter(|_| decision.is_lock_loan())
+            .filter(|_| matches!(decision, Decision::Lend(_)))
         {
             steer.note_lock(now_ns, self.vcpus[vcpu].task);
             steer.note_lock(now_ns, target);

@@ -4,7 +4,7 @@
 use crate::{
     raw,
     steering::{
-        DecisionRecord, Facts, Memory, OrderFacts, Policies,
+        DecisionRecord, Facts, Memory, OrderFacts, Policies, VcpuFacts,
         user_library::{Decide, OnSliceStart, UserPolicyNumber},
     },
 };
@@ -38,13 +38,6 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Whether this is a loan for a lock, and not for an answer to an interrupt.
-    pub fn is_lock_loan(self) -> bool {
-        let raw = self.to_raw();
-        // SAFETY: two numbers.
-        unsafe { raw::unspin_is_lock_loan(raw.action, raw.budget_ns) }
-    }
-
     pub(crate) fn from_raw(raw: raw::unspin_decision) -> Decision {
         match raw.action {
             raw::UNSPIN_REFUSE => Decision::Refuse,
@@ -138,10 +131,24 @@ impl Policies {
     }
 }
 
-/// Whether a vCPU is one that uses locks; `lock_ns`: when it was last seen to (`policy/steering/slice.h`).
-pub fn uses_locks(lock_ns: Option<u64>, now_ns: u64) -> bool {
-    // SAFETY: two numbers.
-    lock_ns.is_some_and(|lock_ns| unsafe { raw::unspin_uses_locks(lock_ns.max(1), now_ns) })
+/// Whether the slice that begins is that of a vCPU which uses locks; `lock_ns`: when it was last seen to; `answer_slices`: those
+/// left in which it waits for answers to interrupts (`policy/steering/slice.h`).
+pub fn uses_locks(lock_ns: Option<u64>, now_ns: u64, answer_slices: u32) -> bool {
+    // SAFETY: numbers.
+    let uses = |lock_ns| unsafe { raw::unspin_uses_locks(lock_ns, now_ns, answer_slices) };
+    lock_ns.is_some_and(|lock_ns: u64| uses(lock_ns.max(1)))
+}
+
+/// Those slices that are left as one of its own begins.
+pub fn answer_slices_left(answer_slices: u32) -> u32 {
+    // SAFETY: a function of a number.
+    unsafe { raw::unspin_answer_slices_left(answer_slices) }
+}
+
+/// Whether somebody may wait for an answer of that vCPU to an interrupt (`policy/steering/answer.h`).
+pub fn answer_may_be_awaited(candidate: &VcpuFacts) -> bool {
+    // SAFETY: a live reference to a struct of integers, which the call does not keep.
+    unsafe { raw::answer_may_be_awaited(candidate) }
 }
 
 /// Whether the slice of another VM's vCPU may be cut for a gang after it has run for `ran_ns`.
@@ -212,7 +219,7 @@ impl DecisionRecord {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Decision, Facts, Memory, OrderFacts, raw};
+    use super::{Decision, Facts, Memory, OrderFacts, Policies, raw};
     use crate::steering::{Fact, UNSPIN_AGE_UNKNOWN, UNSPIN_AWAITED_BY_SOMEBODY, VcpuFacts};
 
     const UNKNOWN: Fact = Fact {
@@ -310,8 +317,8 @@ mod tests {
                     ..UNKNOWN_VCPU
                 };
             }
-            // SAFETY: a live reference to a struct of integers, which the call does not keep.
-            let reads = unsafe { raw::policies_read_answers(policies, &gathered.candidate) };
+            let named = Policies::of_numbers(policies, [0; 3], 0, 0);
+            let reads = named.read_answers(&gathered.candidate);
             // What is known exactly is always there.
             if !reads && facts.candidate.awaited.value == UNSPIN_AWAITED_BY_SOMEBODY {
                 gathered.candidate.awaited = UNKNOWN;

@@ -9,7 +9,10 @@ mod replay;
 mod user_library;
 mod windows;
 
-pub use decision::{Decision, gang_cuts, uses_locks, yield_buddy_is_followed};
+pub use decision::{
+    Decision, answer_may_be_awaited, answer_slices_left, gang_cuts, uses_locks,
+    yield_buddy_is_followed,
+};
 pub use decision_file::{DecisionFile, DecisionFileError, read_decisions};
 pub use policies::{Policies, REFUSE_YIELDS, format_time, parse_time, renamed};
 pub use replay::{ReplayError, Replayed, replay_file};
@@ -17,7 +20,7 @@ pub use user_library::{UserPolicyNumber, look_again};
 pub use windows::{AppleNumbers, WindowPolicy};
 
 pub use crate::raw::{
-    UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_NS, UNSPIN_AWAITED_BY_SELF,
+    UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_SLICES, UNSPIN_AWAITED_BY_SELF,
     UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_BUDGET_NS, UNSPIN_DIRECT, UNSPIN_EXTEND, UNSPIN_FACT_KERNEL,
     UNSPIN_FACT_USER, UNSPIN_GIVE_BACK, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_NO, UNSPIN_ON_POLL,
     UNSPIN_ON_SLICE_END, UNSPIN_ON_SPIN, UNSPIN_ON_YIELD, UNSPIN_PASS, UNSPIN_POLICY_CONTRACT,

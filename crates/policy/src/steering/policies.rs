@@ -5,7 +5,10 @@
 
 use std::{ffi::CStr, fmt, ops::RangeInclusive, str::FromStr};
 
-use crate::{CandidateRule, raw, steering::user_library::UserPolicyNumber};
+use crate::{
+    CandidateRule, raw,
+    steering::{VcpuFacts, user_library::UserPolicyNumber},
+};
 
 /// The policies that are on, and their parameters. With none on this is `refuse-yields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +92,12 @@ impl Policies {
     /// The bits of `enum unspin_policy_bit`.
     pub const fn bits(self) -> u32 {
         self.bits
+    }
+
+    /// Whether an interrupt that is pending in that candidate can decide a yield to it, of which all else is known that the host knows.
+    pub fn read_answers(self, candidate: &VcpuFacts) -> bool {
+        // SAFETY: a live reference to a struct of integers, which the call does not keep.
+        unsafe { raw::policies_read_answers(self.bits, candidate) }
     }
 
     /// The slice of a steered vCPU, ns; `kernel_ns`: the kernel's base slice; `uses_locks`: [`uses_locks`](super::uses_locks) of that vCPU.

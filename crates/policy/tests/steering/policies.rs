@@ -3,8 +3,9 @@
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
-    Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_NS,
-    UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, uses_locks,
+    Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN,
+    UNSPIN_ANSWER_SLICES, UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL,
+    UNSPIN_FACT_USER, answer_slices_left, uses_locks,
 };
 
 fn policies(names: &str) -> Policies {
@@ -123,8 +124,7 @@ fn without_pv_pages_the_kernel_stands_for_waiting_or_holding() {
 
 /// A receiver of the spinner's interrupt waits for no lock, and may have been stopped in user mode.
 #[test]
-fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
-    let answers = Decision::Lend(UNSPIN_ANSWER_NS);
+fn one_that_has_not_answered_begins_a_slice_wherever_it_was_stopped() {
     let own_slice = to_yield("yield-buddy", |facts| facts.candidate.descheduled = seen(1));
     let awaited = |value, mode, critical| {
         move |facts: &mut Facts| {
@@ -133,22 +133,12 @@ fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
             facts.candidate.critical = critical;
         }
     };
-    // In the long slices of vCPUs that lend for locks; in others it begins a slice of its own.
-    let long = |facts: &mut Facts| facts.slice_ns = 4_000_000;
-    let short = |facts: &mut Facts| facts.slice_ns = 1_400_000;
     for (names, critical) in [("loan-cpl", UNKNOWN), ("loan", seen(0)), ("loan", UNKNOWN)] {
         for mode in [UNSPIN_FACT_USER, UNSPIN_FACT_KERNEL] {
-            let asked = |slice: fn(&mut Facts)| {
-                to_yield(names, |facts| {
-                    awaited(1, mode, critical)(facts);
-                    slice(facts);
-                })
-            };
-            assert_eq!(asked(long), answers, "{names}");
-            assert_eq!(asked(short), own_slice, "{names}");
+            let decision = to_yield(names, awaited(1, mode, critical));
+            assert_eq!(decision, own_slice, "{names}");
         }
     }
-    assert!(LENT.is_lock_loan() && !answers.is_lock_loan() && !own_slice.is_lock_loan());
     // If no policy that is on decides, it begins a slice of its own; `directed-yield` and
     // `refuse-yields` decide otherwise.
     let user_mode = || awaited(1, UNSPIN_FACT_USER, UNKNOWN);
@@ -190,46 +180,33 @@ fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
 /// Where nobody follows interrupts, one that waits in the candidate's APIC is all that is known.
 #[test]
 fn one_with_a_pending_interrupt_is_not_refused() {
-    let pending = |mode, critical, slice_ns| {
+    let pending = |mode, critical| {
         move |facts: &mut Facts| {
             facts.candidate.awaited = seen(UNSPIN_AWAITED_BY_SOMEBODY);
             facts.candidate.mode = seen(mode);
             facts.candidate.critical = critical;
-            facts.slice_ns = slice_ns;
         }
     };
     let (user, kernel) = (UNSPIN_FACT_USER, UNSPIN_FACT_KERNEL);
-    let (short, long) = (1_400_000, 4_000_000);
     let own_slice = to_yield("yield-buddy", |facts| facts.candidate.descheduled = seen(1));
-    let answers = Decision::Lend(UNSPIN_ANSWER_NS);
     for (names, facts, decision) in [
         // Instead of a refusal.
-        ("loan", pending(user, seen(0), short), own_slice),
-        ("loan", pending(user, seen(0), long), answers),
-        ("loan", pending(user, UNKNOWN, short), own_slice),
-        ("loan,loan-cpl", pending(kernel, UNKNOWN, short), LENT),
-        ("loan-cpl", pending(user, UNKNOWN, short), own_slice),
-        ("loan-cpl", pending(user, UNKNOWN, long), answers),
-        // A lock's waiter, or one in the kernel, which may be one, is lent to as before.
-        ("loan", pending(user, seen(1), short), LENT),
-        ("loan-cpl", pending(kernel, UNKNOWN, short), LENT),
+        ("loan", pending(user, seen(0)), own_slice),
+        ("loan", pending(user, UNKNOWN), own_slice),
+        ("loan,loan-cpl", pending(kernel, UNKNOWN), own_slice),
+        ("loan-cpl", pending(user, UNKNOWN), own_slice),
+        ("loan-cpl", pending(kernel, UNKNOWN), own_slice),
+        // A lock's waiter is lent to as before.
+        ("loan", pending(user, seen(1)), LENT),
         // Instead of the slice for good.
-        ("kernel-exit", pending(user, UNKNOWN, short), own_slice),
-        (
-            "directed-yield",
-            pending(user, UNKNOWN, short),
-            Decision::Direct,
-        ),
-        (
-            "refuse-yields",
-            pending(user, seen(0), short),
-            Decision::Refuse,
-        ),
+        ("kernel-exit", pending(user, UNKNOWN), own_slice),
+        ("directed-yield", pending(user, UNKNOWN), Decision::Direct),
+        ("refuse-yields", pending(user, seen(0)), Decision::Refuse),
     ] {
         assert_eq!(to_yield(names, facts), decision, "{names}");
     }
     let runs = |facts: &mut Facts| {
-        pending(user, seen(0), short)(facts);
+        pending(user, seen(0))(facts);
         facts.candidate.descheduled = seen(0);
     };
     assert_eq!(to_yield("loan", runs), Decision::Refuse);
@@ -265,7 +242,38 @@ fn a_vcpu_uses_locks_for_a_while_after_it_was_seen_to() {
         (Some(last_ns), last_ns + 60_000_000_000, false),
         (Some(0), 100_000_000, true),
     ] {
-        assert_eq!(uses_locks(lock_ns, now_ns), is, "{lock_ns:?} {now_ns}");
+        assert_eq!(uses_locks(lock_ns, now_ns, 0), is, "{lock_ns:?} {now_ns}");
+        assert!(!uses_locks(lock_ns, now_ns, 1), "{lock_ns:?} {now_ns}");
+    }
+}
+
+/// The slice after one in which it waited for an answer is not a long one, the next but one is.
+#[test]
+fn slices_are_long_again_once_no_answer_was_awaited_in_one() {
+    let uses_locks = |answer_slices| uses_locks(Some(1), 2, answer_slices);
+    let next = answer_slices_left(UNSPIN_ANSWER_SLICES);
+    assert!(!uses_locks(next));
+    let next_but_one = answer_slices_left(next);
+    assert!(uses_locks(next_but_one));
+    assert_eq!(answer_slices_left(next_but_one), next_but_one);
+}
+
+/// Under loan-cpl nobody knows why a vCPU is in the kernel; most spinners of a VM that waits for answers wait for answers.
+#[test]
+fn who_waits_for_answers_lends_to_no_spinner() {
+    for (awaits, yielded, decision) in [
+        (seen(0), UNKNOWN, LENT),
+        (seen(0), seen(1), LENT),
+        (UNKNOWN, seen(1), LENT),
+        (seen(1), UNKNOWN, LENT),
+        (seen(1), seen(1), Decision::Refuse),
+    ] {
+        let to_one_in_the_kernel = to_yield("loan-cpl", |facts| {
+            facts.candidate.mode = seen(UNSPIN_FACT_KERNEL);
+            facts.candidate.yielded = yielded;
+            facts.self_.awaited = awaits;
+        });
+        assert_eq!(to_one_in_the_kernel, decision, "{awaits:?} {yielded:?}");
     }
 }
 

@@ -36,6 +36,7 @@ impl HostScheduler for Steer {
             vcpu: family.is_some(),
             lock_ns: None,
             uses_locks: false,
+            answer_slices: 0,
             awake_ns: 0,
             slices_ns: [self.slice_ns; 2],
             burst_ns: self.slice_ns,

@@ -4,7 +4,7 @@
 
 use unspin_policy::{
     mechanics::{align_ns, shared_is_first},
-    steering::uses_locks,
+    steering::{answer_slices_left, uses_locks},
 };
 
 use super::{Allowed, Steer};
@@ -111,7 +111,8 @@ impl Steer {
             }
         }
         let known = &mut self.tasks[task.index()];
-        known.uses_locks = uses_locks(known.lock_ns, now_ns);
+        known.answer_slices = answer_slices_left(known.answer_slices);
+        known.uses_locks = uses_locks(known.lock_ns, now_ns, known.answer_slices);
         let slice_ns = match known.vcpu {
             true => self.vcpu_slice_ns(task),
             false => self.slice_ns,
