@@ -37,6 +37,10 @@ struct unspin_fact {
 #define UNSPIN_AWAITED_BY_SELF 1u
 #define UNSPIN_AWAITED_BY_SOMEBODY 2u
 
+/* Values of unspin_vcpu_facts.awaits. */
+#define UNSPIN_AWAITS_LATELY 1u
+#define UNSPIN_AWAITS_NOW 2u
+
 /* What is known of one vCPU. */
 struct unspin_vcpu_facts {
 	struct unspin_fact critical;	/* locks asked for or held, as the guest says (abi/guest/pv_page.h) */
@@ -51,12 +55,16 @@ struct unspin_vcpu_facts {
 	 * on_yield. UNSPIN_AWAITED_BY_SELF: self waits for it, for so long: it has not run since self sent it an interrupt (ruling
 	 * 32; known where a rule of candidate.h is on), or self's guest has named it (KVM_HC_SCHED_YIELD).
 	 * UNSPIN_AWAITED_BY_SOMEBODY: an interrupt for which its sender may wait is pending in its APIC, since it lost its CPU or
-	 * later; where that is known, and nothing more. Of self, on_yield: 1: in this slice or in its last one it spun where such a
-	 * vCPU was proposed. on_slice_end: 1: it waits so for a vCPU that waits for a CPU.
+	 * later; where that is known, and nothing more.
 	 */
 	struct unspin_fact awaited;
+	/*
+	 * 0, or what it waits for itself. UNSPIN_AWAITS_LATELY: in its slice, or in its last one, it spun where a vCPU was proposed
+	 * whose answer was awaited. UNSPIN_AWAITS_NOW, of self on_slice_end: one that waits for a CPU has not answered it.
+	 */
+	struct unspin_fact awaits;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 72);
+UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 80);
 
 /* Where self and the candidate stand in the scheduler's order. Virtual times wrap around; a smaller one runs first. */
 struct unspin_order_facts {
@@ -80,7 +88,7 @@ struct unspin_facts {
 	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_buddy.h */
 	struct unspin_order_facts order;    /* on_yield and on_call, where a policy that is on reads it */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_facts, 208);
+UNSPIN_ASSERT_SIZE(struct unspin_facts, 224);
 
 /* A policy's own memory of one vCPU, zero at first; no other policy reads it. */
 struct unspin_policy_state {
@@ -145,6 +153,7 @@ UNSPIN_PURE void vcpu_is_unknown(struct unspin_vcpu_facts *facts)
 	facts->near = UNSPIN_UNKNOWN_FACT;
 	facts->sections = UNSPIN_UNKNOWN_FACT;
 	facts->awaited = UNSPIN_UNKNOWN_FACT;
+	facts->awaits = UNSPIN_UNKNOWN_FACT;
 }
 
 /* No queue, or none known. */

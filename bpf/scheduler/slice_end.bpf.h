@@ -43,7 +43,7 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	vcpu_is_unknown(&facts.candidate);
 	facts_of_self(&facts, task, now_ns, now_ns);
 	if (options.chooses && task->sent_to && awaits_answer(task))
-		facts.self.awaited = (struct unspin_fact){1, 0};
+		facts.self.awaits = (struct unspin_fact){UNSPIN_AWAITS_NOW, 0};
 	decision = decide(UNSPIN_ON_SLICE_END, p, task, &facts, 0, now_ns);
 	if (decision.action != UNSPIN_GRANT && decision.action != UNSPIN_EXTEND)
 		return false;

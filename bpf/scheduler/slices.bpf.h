@@ -92,8 +92,9 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	here->next_is_buddy = 0;
 	here->next_slice_end_ns = yielder->slice_end_ns;
 	here->next_until_ns = unspin_called_until(now_ns);
-	if (decision.action == UNSPIN_LEND) {
+	if (unspin_is_lock_loan(decision.action, decision.budget_ns))
 		yielder->lock_ns = now_ns;
+	if (decision.action == UNSPIN_LEND) {
 		count(unspin_steer_lent, 1);
 		here->next_borrow_kind = UNSPIN_BORROWS_LOAN;
 		here->next_budget_ns = decision.budget_ns;
@@ -135,7 +136,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 	if (here->next_returns)
 		return;
 	task->spun = 0;
-	if (task->borrow_kind == UNSPIN_BORROWS_LOAN)
+	if (task->borrow_kind == UNSPIN_BORROWS_LOAN && unspin_is_lock_loan(UNSPIN_LEND, task->budget_ns))
 		task->lock_ns = now_ns;
 	if (task->borrow_kind == UNSPIN_BORROWS_NOTHING)
 		policies_see_slice_start(task->choice.policies, &task->memory);

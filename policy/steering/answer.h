@@ -5,8 +5,8 @@
  * A TLB shootdown, or a function call to other CPUs, ends when every receiver has taken the interrupt (VEE'21, section 4.2: lost
  * opportunity). Each needs microseconds of its own, wherever it was stopped: in the kernel, in user mode, or beside a lock. Were
  * the rest of the sender's slice passed on to a receiver for good, the sender would pay for what that does besides, and wait for a
- * round of the queue at each call (docs/decisions/scheduler.md#answers). So a receiver begins a slice of its own. A sender that
- * uses locks, too, has no long slices meanwhile: slice.h.
+ * round of the queue at each call (docs/decisions/scheduler.md#answers). So a receiver begins a slice of its own, or is lent to. A
+ * sender that uses locks, too, has no long slices meanwhile: slice.h.
  *
  * Who waits for whom is known only where the host follows each interrupt. That one is pending is seen in the receiver's APIC, by
  * whomever it was sent: there the same is done instead of a refusal, or of passing a slice on for good.
@@ -15,6 +15,9 @@
 #define UNSPIN_POLICY_STEERING_ANSWER_H
 
 #include "yield_buddy.h"
+
+/* How long a receiver is lent to. Ours: about what a sender takes to reach 80 vCPUs (93 us, docs/facts.md#numbers). */
+#define UNSPIN_ANSWER_NS 100000u
 
 /* Whether self waits for that very one, which does not run. */
 UNSPIN_PURE _Bool answer_is_awaited(const struct unspin_vcpu_facts *candidate)
@@ -28,10 +31,21 @@ UNSPIN_PURE _Bool answer_may_be_awaited(const struct unspin_vcpu_facts *candidat
 	return fact_known(candidate->awaited) && candidate->awaited.value != 0 && fact_is(candidate->descheduled, 1);
 }
 
-/* The receiver begins a slice of its own, for which it pays, and the sender keeps its place in the queue. */
-UNSPIN_PURE struct unspin_decision answer_in_own_slice(const struct unspin_facts *facts)
+/*
+ * What is done then. A sender continues soonest when the receiver is lent to, at the price of two switches. A receiver that waits for
+ * answers itself would spin next: it begins a slice of its own, for which it pays, and the sender keeps its place in the queue.
+ */
+UNSPIN_PURE struct unspin_decision answer_on_yield(const struct unspin_facts *facts)
 {
-	return unspin_decide(UNSPIN_YIELD_BUDDY, facts->threshold_ns);
+	if (fact_known(facts->candidate.awaits) && facts->candidate.awaits.value != 0)
+		return unspin_decide(UNSPIN_YIELD_BUDDY, facts->threshold_ns);
+	return unspin_decide(UNSPIN_LEND, UNSPIN_ANSWER_NS);
+}
+
+/* Whether that is a loan for a lock, and not for an answer. */
+UNSPIN_PURE _Bool unspin_is_lock_loan(unspin_u32 action, unspin_u32 budget_ns)
+{
+	return action == UNSPIN_LEND && budget_ns > UNSPIN_ANSWER_NS;
 }
 
 #endif

@@ -30,7 +30,7 @@ UNSPIN_PURE void kernel_exit_on_slice_start(const struct unspin_facts *facts, st
 UNSPIN_PURE struct unspin_decision kernel_exit_on_slice_end(const struct unspin_facts *facts,
 							    struct unspin_policy_state *state)
 {
-	if (state->words[0] || !fact_is(facts->self.spun, 0) || fact_is(facts->self.awaited, 1) ||
+	if (state->words[0] || !fact_is(facts->self.spun, 0) || fact_is(facts->self.awaits, UNSPIN_AWAITS_NOW) ||
 	    !kernel_exit_protects(&facts->self))
 		return unspin_decide(UNSPIN_PASS, 0);
 	state->words[0] = 1;

@@ -26,7 +26,7 @@ UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *fact
 	if (known && candidate->critical.value != 0 && fact_is(candidate->descheduled, 1))
 		return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
 	if (known ? answer_may_be_awaited(candidate) : answer_is_awaited(candidate))
-		return answer_in_own_slice(facts);
+		return answer_on_yield(facts);
 	return unspin_decide(known ? UNSPIN_REFUSE : UNSPIN_PASS, 0);
 }
 

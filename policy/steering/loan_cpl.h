@@ -20,11 +20,11 @@ UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *
 	if (fact_is(facts->self.borrows, 1))
 		return unspin_decide(UNSPIN_GIVE_BACK, 0);
 	if (answer_may_be_awaited(&facts->candidate))
-		return answer_in_own_slice(facts);
+		return answer_on_yield(facts);
 	if (!fact_known(facts->candidate.mode))
 		return unspin_decide(UNSPIN_PASS, 0);
 	if (facts->candidate.mode.value != UNSPIN_FACT_KERNEL || !fact_is(facts->candidate.descheduled, 1) ||
-	    (fact_is(facts->self.awaited, 1) && fact_is(facts->candidate.yielded, 1)))
+	    (fact_is(facts->self.awaits, UNSPIN_AWAITS_LATELY) && fact_is(facts->candidate.yielded, 1)))
 		return unspin_decide(UNSPIN_REFUSE, 0);
 	return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
 }

@@ -74,7 +74,7 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 
 /*
  * Those that read facts.order: its average_vtime, limit_vtime and runnable; its self_vtime and same_group; any of it; and in
- * on_yield facts.self, and more of facts.candidate than whether it is descheduled or awaited. While none of them is on, the caller may
+ * on_yield facts.self, and more of facts.candidate than whether it is descheduled, awaited or awaits answers. While none of them is on, the caller may
  * leave that unknown, or 0.
  */
 #define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_USER)
@@ -161,7 +161,7 @@ struct unspin_decision_record {
 	struct unspin_yield_facts seen;
 	unspin_u32 unused;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 528);
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 544);
 
 #define UNSPIN_EVENT_SILENT(prefix, event, bit)
 #define UNSPIN_EVENT_ASKED(prefix, event, bit)                                                                         \
@@ -181,7 +181,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 528);
 
 /*
  * self spins and KVM proposes the candidate. `policies`: bits of enum unspin_policy_bit; 0 is `refuse-yields`. Where none of those
- * that are on decides (a guest without pv pages, say), a vCPU that has not taken an interrupt begins a slice, and otherwise KVM's
+ * that are on decides (a guest without pv pages, say), answer.h does for a vCPU that has not taken an interrupt, and otherwise KVM's
  * request is honoured as by directed_yield: refusing it would do that guest worse than the kernel's own scheduler does.
  */
 UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const struct unspin_facts *facts,
@@ -194,7 +194,7 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 	if (!policies)
 		return refuse_yields_on_yield(facts, &memory->of[0]);
 	if (answer_may_be_awaited(&facts->candidate))
-		return answer_in_own_slice(facts);
+		return answer_on_yield(facts);
 	return directed_yield_on_yield(facts, &memory->of[unspin_policy_index_directed_yield]);
 }
 

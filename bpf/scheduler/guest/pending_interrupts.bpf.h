@@ -21,7 +21,7 @@
 
 /*
  * Whether one waits there that is no reschedule of Linux's: nobody waits for that. From the highest vectors down, which are those that
- * a Linux guest's vCPUs send one another. All reads are safe ones; word by word, for the stack of this program is short.
+ * a Linux guest's vCPUs send one another. All reads are safe ones; word by word, for the stack is short.
  */
 static __always_inline bool has_interrupt(const struct task_context *task)
 {

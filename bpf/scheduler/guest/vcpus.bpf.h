@@ -127,6 +127,12 @@ static __always_inline struct unspin_fact descheduled(const struct task_context 
 	return fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
 }
 
+/* Whether it waits for answers in its slice or did in its last. */
+static __always_inline struct unspin_fact awaits_lately(const struct task_context *task)
+{
+	return (struct unspin_fact){task->answer_slices ? UNSPIN_AWAITS_LATELY : 0, 0};
+}
+
 /* All that is known of one vCPU; seen_ns: when refresh_facts() ran. */
 static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct task_context *task, u64 seen_ns,
 				   u64 now_ns)
@@ -142,6 +148,7 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 	facts->borrows = fact_seen(task->borrow_kind != UNSPIN_BORROWS_NOTHING, task->borrowed_since_ns, now_ns);
 	facts->near = UNSPIN_UNKNOWN_FACT;
 	facts->awaited = UNSPIN_UNKNOWN_FACT;
+	facts->awaits = awaits_lately(task);
 }
 
 /* It spins, and that vCPU is proposed. */
@@ -149,14 +156,6 @@ static __always_inline void note_answers(struct task_context *task, const struct
 {
 	if (answer_may_be_awaited(candidate))
 		task->answer_slices = UNSPIN_ANSWER_SLICES;
-}
-
-/* The same of one that spins here. */
-static __always_inline void gather_spinner(struct unspin_vcpu_facts *facts, const struct task_context *task,
-					   u64 seen_ns, u64 now_ns)
-{
-	gather(facts, task, seen_ns, now_ns);
-	facts->awaited = (struct unspin_fact){task->answer_slices != 0, 0};
 }
 
 /* The same of one that may be off its CPU. */

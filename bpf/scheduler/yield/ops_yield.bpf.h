@@ -26,6 +26,7 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 	} else {
 		vcpu_is_unknown(&facts.candidate);
 		facts.candidate.descheduled = descheduled(target, now_ns);
+		facts.candidate.awaits = awaits_lately(target);
 	}
 	if (yielder->names)
 		facts.candidate.awaited = fact_seen(UNSPIN_AWAITED_BY_SELF, now_ns, now_ns);
@@ -34,7 +35,7 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 			(struct unspin_fact){UNSPIN_AWAITED_BY_SOMEBODY, facts.candidate.descheduled.age_ns};
 	note_answers(yielder, &facts.candidate);
 	if (policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
-		gather_spinner(&facts.self, yielder, yielder->left_ns, now_ns);
+		gather(&facts.self, yielder, yielder->left_ns, now_ns);
 	else
 		vcpu_is_unknown(&facts.self);
 	facts_of_slice(&facts, yielder, now_ns);
@@ -42,9 +43,12 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 	return decide(UNSPIN_ON_YIELD, from, yielder, &facts, scheduled(to)->pid, now_ns);
 }
 
-/* KVM proposes that one, the policies decide: whether a thread is next here, for which the yielder shall leave. */
-static __always_inline bool heed_kvm(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
-				     struct task_struct *to)
+/*
+ * KVM proposes that one, the policies decide: whether a thread is next here, for which the yielder shall leave. Not inlined: its facts
+ * need not be on the stack where rule_chooses() calls consider().
+ */
+static __noinline bool heed_kvm(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
+				struct task_struct *to)
 {
 	u64 now_ns = bpf_ktime_get_ns();
 	struct unspin_decision decision;

@@ -136,7 +136,7 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 			of->facts.candidate.awaited =
 				(struct unspin_fact){unspin_is_receiver(&of->spinner, &of->seen), of->seen.ipi_age_ns};
 			note_answers(task, &of->facts.candidate);
-			of->facts.self.awaited = (struct unspin_fact){task->answer_slices != 0, 0};
+			of->facts.self.awaits = awaits_lately(task);
 			gather_order(&of->facts.order, task, p, other, now_ns);
 			of->decision = decide(UNSPIN_ON_YIELD, asks, task, &of->facts, thread, now_ns);
 			of->decision = unspin_within_slice(task->borrow_kind, of->decision);

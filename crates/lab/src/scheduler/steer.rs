@@ -205,14 +205,14 @@ impl Steer {
         self.tasks[task.index()].lock_ns = Some(now_ns);
     }
 
-    /// Whether that vCPU, which spins, waits for answers to interrupts in this slice or did in its last (`policy/steering/slice.h`);
-    /// `awaited`: somebody waits for the vCPU that is proposed (`policy/steering/answer.h`).
-    pub fn awaits_answers(&mut self, task: Task, awaited: bool) -> bool {
-        let known = &mut self.tasks[task.index()];
-        if awaited {
-            known.answer_slices = UNSPIN_ANSWER_SLICES;
-        }
-        known.answer_slices != 0
+    /// That vCPU spins where one is proposed for whose answer to an interrupt somebody waits (`policy/steering/answer.h`).
+    pub fn note_answer(&mut self, task: Task) {
+        self.tasks[task.index()].answer_slices = UNSPIN_ANSWER_SLICES;
+    }
+
+    /// Whether it did so in its slice, or in its last one (`policy/steering/slice.h`).
+    pub fn awaits_answers(&self, task: Task) -> bool {
+        self.tasks[task.index()].answer_slices != 0
     }
 
     /// `target` runs on that pCPU next, on the slice that runs there. `returns`: the lender continues afterwards;

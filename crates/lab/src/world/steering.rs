@@ -11,7 +11,7 @@ use unspin_policy::{
     mechanics::BorrowKind,
     steering::{
         Decision, Fact, Facts, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_AWAITED_BY_SELF,
-        UNSPIN_AWAITED_BY_SOMEBODY, VcpuFacts, answer_may_be_awaited,
+        UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_AWAITS_LATELY, VcpuFacts, answer_may_be_awaited,
     },
 };
 
@@ -65,12 +65,24 @@ impl<O: Observer> World<O> {
         if let Some(steer) = self.scheduler.steering() {
             facts.order = steer.order(now_ns, cpu, target);
             let task = self.vcpus[vcpu].task;
-            let awaits = steer.awaits_answers(task, answer_may_be_awaited(&facts.candidate));
-            facts.self_.awaited = self.fact(vcpu, awaits.into(), 0);
+            if answer_may_be_awaited(&facts.candidate) {
+                steer.note_answer(task);
+            }
         }
+        facts.self_.awaits = self.awaits(vcpu);
         let policies = self.policies(vcpu);
         let decision = policies.on_yield(&facts, &mut self.vcpus[vcpu].memory);
         i32::from(self.act(cpu, vcpu, target, decision))
+    }
+
+    /// Whether it waits for answers in its slice or did in its last.
+    pub(super) fn awaits(&mut self, vcpu: usize) -> Fact {
+        let task = self.vcpus[vcpu].task;
+        let awaits = match self.scheduler.steering() {
+            Some(steer) if steer.awaits_answers(task) => UNSPIN_AWAITS_LATELY,
+            _ => 0,
+        };
+        self.fact(vcpu, awaits, 0)
     }
 
     /// As of bpf/scheduler/yield: a rule of candidates of ours knows whom it waits for; without one, pending interrupts are seen.
@@ -135,7 +147,7 @@ impl<O: Observer> World<O> {
         if let Some(steer) = self
             .scheduler
             .steering()
-            .filter(|_| matches!(decision, Decision::Lend(_)))
+            .filter(|_| decision.is_lock_loan())
         {
             steer.note_lock(now_ns, self.vcpus[vcpu].task);
             steer.note_lock(now_ns, target);

@@ -38,6 +38,13 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// Whether this is a loan for a lock, and not for an answer to an interrupt.
+    pub fn is_lock_loan(self) -> bool {
+        let raw = self.to_raw();
+        // SAFETY: two numbers.
+        unsafe { raw::unspin_is_lock_loan(raw.action, raw.budget_ns) }
+    }
+
     pub(crate) fn from_raw(raw: raw::unspin_decision) -> Decision {
         match raw.action {
             raw::UNSPIN_REFUSE => Decision::Refuse,
@@ -236,6 +243,7 @@ mod tests {
         near: UNKNOWN,
         sections: UNKNOWN,
         awaited: UNKNOWN,
+        awaits: UNKNOWN,
     };
 
     fn fact() -> impl Strategy<Value = Fact> {
@@ -245,7 +253,7 @@ mod tests {
     }
 
     fn vcpu() -> impl Strategy<Value = VcpuFacts> {
-        prop::array::uniform9(fact()).prop_map(|of| VcpuFacts {
+        prop::array::uniform10(fact()).prop_map(|of| VcpuFacts {
             critical: of[0],
             mode: of[1],
             descheduled: of[2],
@@ -255,6 +263,7 @@ mod tests {
             near: of[6],
             sections: of[7],
             awaited: of[8],
+            awaits: of[9],
         })
     }
 
@@ -314,6 +323,7 @@ mod tests {
                 gathered.candidate = VcpuFacts {
                     descheduled: facts.candidate.descheduled,
                     awaited: facts.candidate.awaited,
+                    awaits: facts.candidate.awaits,
                     ..UNKNOWN_VCPU
                 };
             }

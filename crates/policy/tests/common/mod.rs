@@ -29,6 +29,7 @@ pub fn vcpu(descheduled: bool) -> VcpuFacts {
         near: UNKNOWN,
         sections: UNKNOWN,
         awaited: UNKNOWN,
+        awaits: UNKNOWN,
     }
 }
 

@@ -3,9 +3,9 @@
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
-    Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN,
-    UNSPIN_ANSWER_SLICES, UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL,
-    UNSPIN_FACT_USER, answer_slices_left, uses_locks,
+    Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_NS,
+    UNSPIN_ANSWER_SLICES, UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_AWAITS_LATELY, UNSPIN_AWAITS_NOW,
+    UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, answer_slices_left, uses_locks,
 };
 
 fn policies(names: &str) -> Policies {
@@ -124,7 +124,8 @@ fn without_pv_pages_the_kernel_stands_for_waiting_or_holding() {
 
 /// A receiver of the spinner's interrupt waits for no lock, and may have been stopped in user mode.
 #[test]
-fn one_that_has_not_answered_begins_a_slice_wherever_it_was_stopped() {
+fn one_that_has_not_answered_runs_wherever_it_was_stopped() {
+    let answers = Decision::Lend(UNSPIN_ANSWER_NS);
     let own_slice = to_yield("yield-buddy", |facts| facts.candidate.descheduled = seen(1));
     let awaited = |value, mode, critical| {
         move |facts: &mut Facts| {
@@ -135,18 +136,26 @@ fn one_that_has_not_answered_begins_a_slice_wherever_it_was_stopped() {
     };
     for (names, critical) in [("loan-cpl", UNKNOWN), ("loan", seen(0)), ("loan", UNKNOWN)] {
         for mode in [UNSPIN_FACT_USER, UNSPIN_FACT_KERNEL] {
-            let decision = to_yield(names, awaited(1, mode, critical));
-            assert_eq!(decision, own_slice, "{names}");
+            let asked = |awaits: Fact| {
+                to_yield(names, |facts| {
+                    awaited(1, mode, critical)(facts);
+                    facts.candidate.awaits = awaits;
+                })
+            };
+            // It continues what it did, or would spin for an answer itself.
+            assert_eq!(asked(UNKNOWN), answers, "{names}");
+            assert_eq!(asked(seen(0)), answers, "{names}");
+            assert_eq!(asked(seen(UNSPIN_AWAITS_LATELY)), own_slice, "{names}");
         }
     }
-    // If no policy that is on decides, it begins a slice of its own; `directed-yield` and
-    // `refuse-yields` decide otherwise.
+    assert!(LENT.is_lock_loan() && !answers.is_lock_loan() && !own_slice.is_lock_loan());
+    // The same if no policy that is on decides; `directed-yield` and `refuse-yields` decide otherwise.
     let user_mode = || awaited(1, UNSPIN_FACT_USER, UNKNOWN);
     assert!(
         matches!(own_slice, Decision::YieldBuddy { .. }),
         "{own_slice:?}"
     );
-    assert_eq!(to_yield("kernel-exit", user_mode()), own_slice);
+    assert_eq!(to_yield("kernel-exit", user_mode()), answers);
     assert_eq!(to_yield("directed-yield", user_mode()), Decision::Direct);
     assert_eq!(to_yield("refuse-yields", user_mode()), Decision::Refuse);
     // A vCPU that also waits for a lock is lent to: it gives back at unlock.
@@ -188,18 +197,18 @@ fn one_with_a_pending_interrupt_is_not_refused() {
         }
     };
     let (user, kernel) = (UNSPIN_FACT_USER, UNSPIN_FACT_KERNEL);
-    let own_slice = to_yield("yield-buddy", |facts| facts.candidate.descheduled = seen(1));
+    let answers = Decision::Lend(UNSPIN_ANSWER_NS);
     for (names, facts, decision) in [
         // Instead of a refusal.
-        ("loan", pending(user, seen(0)), own_slice),
-        ("loan", pending(user, UNKNOWN), own_slice),
-        ("loan,loan-cpl", pending(kernel, UNKNOWN), own_slice),
-        ("loan-cpl", pending(user, UNKNOWN), own_slice),
-        ("loan-cpl", pending(kernel, UNKNOWN), own_slice),
+        ("loan", pending(user, seen(0)), answers),
+        ("loan", pending(user, UNKNOWN), answers),
+        ("loan,loan-cpl", pending(kernel, UNKNOWN), answers),
+        ("loan-cpl", pending(user, UNKNOWN), answers),
+        ("loan-cpl", pending(kernel, UNKNOWN), answers),
         // A lock's waiter is lent to as before.
         ("loan", pending(user, seen(1)), LENT),
         // Instead of the slice for good.
-        ("kernel-exit", pending(user, UNKNOWN), own_slice),
+        ("kernel-exit", pending(user, UNKNOWN), answers),
         ("directed-yield", pending(user, UNKNOWN), Decision::Direct),
         ("refuse-yields", pending(user, seen(0)), Decision::Refuse),
     ] {
@@ -215,17 +224,21 @@ fn one_with_a_pending_interrupt_is_not_refused() {
 /// It spins in the kernel for an answer, whether or not there was a pause-loop exit.
 #[test]
 fn no_grace_for_one_that_waits_for_an_answer() {
-    for (awaited, decision) in [
+    for (awaits, decision) in [
         (UNKNOWN, Decision::Grant(UNSPIN_BUDGET_NS)),
         (seen(0), Decision::Grant(UNSPIN_BUDGET_NS)),
-        (seen(1), Decision::Pass),
+        (
+            seen(UNSPIN_AWAITS_LATELY),
+            Decision::Grant(UNSPIN_BUDGET_NS),
+        ),
+        (seen(UNSPIN_AWAITS_NOW), Decision::Pass),
     ] {
         let mut facts = facts();
         facts.self_.spun = seen(0);
         facts.self_.mode = seen(UNSPIN_FACT_KERNEL);
-        facts.self_.awaited = awaited;
+        facts.self_.awaits = awaits;
         let end = policies("kernel-exit").on_slice_end(&facts, &mut Memory::default());
-        assert_eq!(end, decision, "{awaited:?}");
+        assert_eq!(end, decision, "{awaits:?}");
     }
 }
 
@@ -271,7 +284,7 @@ fn who_waits_for_answers_lends_to_no_spinner() {
         let to_one_in_the_kernel = to_yield("loan-cpl", |facts| {
             facts.candidate.mode = seen(UNSPIN_FACT_KERNEL);
             facts.candidate.yielded = yielded;
-            facts.self_.awaited = awaits;
+            facts.self_.awaits = awaits;
         });
         assert_eq!(to_one_in_the_kernel, decision, "{awaits:?} {yielded:?}");
     }

@@ -76,6 +76,7 @@ impl<O: Observer> World<O> {
             },
             sections: UNKNOWN,
             awaited: UNKNOWN,
+            awaits: self.awaits(vcpu),
             near: match steered.ran_on {
                 Some(cpu) => self.fact(vcpu, (cpu == near).into(), off_ns),
                 None => UNKNOWN,
@@ -94,6 +95,7 @@ impl<O: Observer> World<O> {
             near: UNKNOWN,
             sections: UNKNOWN,
             awaited: UNKNOWN,
+            awaits: UNKNOWN,
         };
         let now_ns = self.now_ns;
         let self_ = self.vcpu_facts(vcpu, cpu);
