@@ -37,9 +37,8 @@ struct unspin_fact {
 #define UNSPIN_AWAITED_BY_SELF 1u
 #define UNSPIN_AWAITED_BY_SOMEBODY 2u
 
-/* Values of unspin_vcpu_facts.awaits. */
-#define UNSPIN_AWAITS_LATELY 1u
-#define UNSPIN_AWAITS_NOW 2u
+/* Of unspin_vcpu_facts.awaits, beside numbers of slices. */
+#define UNSPIN_AWAITS_NOW 0xffu
 
 /* What is known of one vCPU. */
 struct unspin_vcpu_facts {
@@ -59,8 +58,9 @@ struct unspin_vcpu_facts {
 	 */
 	struct unspin_fact awaited;
 	/*
-	 * 0, or what it waits for itself. UNSPIN_AWAITS_LATELY: in its slice, or in its last one, it spun where a vCPU was proposed
-	 * whose answer was awaited. UNSPIN_AWAITS_NOW, of self on_slice_end: one that waits for a CPU has not answered it.
+	 * Whether it waits for answers itself. on_yield: in its slice, or in its last one, it spun where a vCPU was proposed whose answer
+	 * was awaited: UNSPIN_ANSWER_SLICES, or one less (steering/slice.h); 0: it did not. Of self on_slice_end: UNSPIN_AWAITS_NOW: one
+	 * that waits for a CPU has not answered it.
 	 */
 	struct unspin_fact awaits;
 };

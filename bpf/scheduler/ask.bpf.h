@@ -10,13 +10,23 @@
 #include "state.bpf.h"
 
 /*
- * What the policies answer. The two below are not inlined, and not static: the verifier walks through the policies once for
- * each, not in every program for everything that may be known there (steer_yield alone was 148,000 instructions to it).
+ * What the policies answer. The three below are not inlined, and not static: the verifier walks through the policies once for
+ * each, and only in programs that call it, not for everything that may be known there (steer_yield alone was 148,000 instructions to
+ * it). This one is for a yield, of which they say most.
  */
+__attribute__((noinline)) int answer_to_yield(u32 policies, const struct unspin_facts *facts,
+					      struct unspin_policy_memory *memory, struct unspin_decision *decision)
+{
+	if (facts && memory && decision)
+		*decision = policies_on_yield(policies, facts, memory);
+	return 0;
+}
+
+/* Any other event. */
 __attribute__((noinline)) int answer(u32 event, u32 policies, const struct unspin_facts *facts,
 				     struct unspin_policy_memory *memory, struct unspin_decision *decision)
 {
-	if (facts && memory && decision)
+	if (event != UNSPIN_ON_YIELD && facts && memory && decision)
 		*decision = policies_decide(event, policies, facts, memory);
 	return 0;
 }
@@ -31,13 +41,21 @@ __attribute__((noinline)) int policies_see_slice_start(u32 policies, struct unsp
 	return 0;
 }
 
-/* Calls the policies, and logs facts and decision if options.log_decisions is set. */
+static __always_inline void answer_to(u32 event, struct task_context *task, const struct unspin_facts *facts,
+				      struct unspin_decision *decision)
+{
+	if (event == UNSPIN_ON_YIELD)
+		answer_to_yield(task->choice.policies, facts, &task->memory, decision);
+	else
+		answer(event, task->choice.policies, facts, &task->memory, decision);
+}
+
+/* Calls the policies, and logs facts and decision if options.log_decisions is set. event: a constant. */
 static __always_inline struct unspin_decision decide(u32 event, struct task_struct *p, struct task_context *task,
 						     const struct unspin_facts *facts, u32 candidate, u64 now_ns)
 {
 	struct unspin_decision_record *record = NULL;
 	struct unspin_decision decision = {};
-	u32 policies = task->choice.policies;
 
 	if (options.log_decisions) {
 		record = bpf_ringbuf_reserve(&decisions, sizeof(*record), 0);
@@ -45,17 +63,17 @@ static __always_inline struct unspin_decision decide(u32 event, struct task_stru
 			count(unspin_steer_unlogged, 1);
 	}
 	if (!record) {
-		answer(event, policies, facts, &task->memory, &decision);
+		answer_to(event, task, facts, &decision);
 		return decision;
 	}
 	record->time_ns = now_ns;
 	record->thread = scheduled(p)->pid;
 	record->candidate = candidate;
 	record->event = event;
-	record->policies = policies;
+	record->policies = task->choice.policies;
 	record->facts = *facts;
 	record->before = task->memory;
-	answer(event, policies, facts, &task->memory, &decision);
+	answer_to(event, task, facts, &decision);
 	record->after = task->memory;
 	record->decision = decision;
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);

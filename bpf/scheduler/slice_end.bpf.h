@@ -29,7 +29,7 @@ struct {
 static __always_inline bool prolong(struct task_struct *p, struct task_context *task)
 {
 	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
-	struct unspin_facts facts = {};
+	struct unspin_facts facts; /* all of it is gathered */
 	struct unspin_decision decision;
 	u64 now_ns = bpf_ktime_get_ns();
 

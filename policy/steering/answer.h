@@ -31,13 +31,19 @@ UNSPIN_PURE _Bool answer_may_be_awaited(const struct unspin_vcpu_facts *candidat
 	return fact_known(candidate->awaited) && candidate->awaited.value != 0 && fact_is(candidate->descheduled, 1);
 }
 
+/* Whether that vCPU waits for answers in its slice, or did in its last. */
+UNSPIN_PURE _Bool answers_are_awaited_by(const struct unspin_vcpu_facts *vcpu)
+{
+	return fact_known(vcpu->awaits) && vcpu->awaits.value != 0;
+}
+
 /*
  * What is done then. A sender continues soonest when the receiver is lent to, at the price of two switches. A receiver that waits for
  * answers itself would spin next: it begins a slice of its own, for which it pays, and the sender keeps its place in the queue.
  */
 UNSPIN_PURE struct unspin_decision answer_on_yield(const struct unspin_facts *facts)
 {
-	if (fact_known(facts->candidate.awaits) && facts->candidate.awaits.value != 0)
+	if (answers_are_awaited_by(&facts->candidate))
 		return unspin_decide(UNSPIN_YIELD_BUDDY, facts->threshold_ns);
 	return unspin_decide(UNSPIN_LEND, UNSPIN_ANSWER_NS);
 }

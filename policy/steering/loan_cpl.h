@@ -24,7 +24,7 @@ UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *
 	if (!fact_known(facts->candidate.mode))
 		return unspin_decide(UNSPIN_PASS, 0);
 	if (facts->candidate.mode.value != UNSPIN_FACT_KERNEL || !fact_is(facts->candidate.descheduled, 1) ||
-	    (fact_is(facts->self.awaits, UNSPIN_AWAITS_LATELY) && fact_is(facts->candidate.yielded, 1)))
+	    (answers_are_awaited_by(&facts->self) && fact_is(facts->candidate.yielded, 1)))
 		return unspin_decide(UNSPIN_REFUSE, 0);
 	return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
 }

@@ -38,13 +38,17 @@
 /* As a slice of its own begins; answer_slices: UNSPIN_ANSWER_SLICES when it spun so last. */
 UNSPIN_PURE unspin_u32 unspin_answer_slices_left(unspin_u32 answer_slices)
 {
-	return answer_slices ? answer_slices - 1 : 0;
+	return answer_slices / 2; /* 2, 1, 0: a branch would be walked twice by the verifier */
 }
 
-/* As a slice of its own begins, whether it is that of a vCPU which uses locks; lock_ns: when that was seen last; 0: never. */
+/*
+ * As a slice of its own begins, whether it is that of a vCPU which uses locks. lock_ns: when that was seen last; 0: never;
+ * answer_slices: 0 or 1 (above), tested without a branch as well.
+ */
 UNSPIN_PURE _Bool unspin_uses_locks(unspin_u64 lock_ns, unspin_u64 now_ns, unspin_u32 answer_slices)
 {
-	return lock_ns != 0 && now_ns - lock_ns < UNSPIN_USES_LOCKS_NS && answer_slices == 0;
+	lock_ns &= (unspin_u64)answer_slices - 1;
+	return lock_ns != 0 && now_ns - lock_ns < UNSPIN_USES_LOCKS_NS;
 }
 
 /* asked_ns: slice=TIME, 0: nothing was asked for; kernel_ns: base_slice_ns; lends: a policy that lends is on, and the vCPU uses locks. */

@@ -20,15 +20,15 @@
 #define APIC_BYTES_EACH 16
 
 /*
- * Whether one waits there that is no reschedule of Linux's: nobody waits for that. From the highest vectors down, which are those that
- * a Linux guest's vCPUs send one another. All reads are safe ones; word by word, for the stack is short.
+ * Whether one waits there that is no reschedule of Linux's: nobody waits for that. All reads are safe ones; word by word, for the
+ * stack is short, and without a branch, for the verifier walks both ways of each.
  */
 static __always_inline bool has_interrupt(const struct task_context *task)
 {
 	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)task->vcpu;
 	struct kvm_lapic *apic;
 	bool direct = options.direct_reads;
-	u32 word;
+	u32 word, pending = 0;
 	void *irr;
 
 	if (!vcpu || task->vm_generation != destroyed || !bpf_core_field_exists(struct kvm_lapic, irr_pending))
@@ -37,15 +37,14 @@ static __always_inline bool has_interrupt(const struct task_context *task)
 	if (!apic || !READ(direct, apic, irr_pending))
 		return false;
 	irr = READ(direct, apic, regs) + APIC_IRR;
-	for (word = APIC_IRR_WORDS; word-- > 0;) {
+	for (word = 0; word < APIC_IRR_WORDS; word++) {
 		u32 vectors = read_u32(direct, irr + word * APIC_BYTES_EACH);
 
 		if (word == UNSPIN_LINUX_RESCHEDULE / 32)
 			vectors &= ~(1u << UNSPIN_LINUX_RESCHEDULE % 32);
-		if (vectors)
-			return true;
+		pending |= vectors;
 	}
-	return false;
+	return pending != 0;
 }
 
 #endif

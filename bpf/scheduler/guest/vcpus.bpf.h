@@ -130,7 +130,7 @@ static __always_inline struct unspin_fact descheduled(const struct task_context 
 /* Whether it waits for answers in its slice or did in its last. */
 static __always_inline struct unspin_fact awaits_lately(const struct task_context *task)
 {
-	return (struct unspin_fact){task->answer_slices ? UNSPIN_AWAITS_LATELY : 0, 0};
+	return (struct unspin_fact){task->answer_slices, 0};
 }
 
 /* All that is known of one vCPU; seen_ns: when refresh_facts() ran. */

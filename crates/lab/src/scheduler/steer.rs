@@ -210,9 +210,9 @@ impl Steer {
         self.tasks[task.index()].answer_slices = UNSPIN_ANSWER_SLICES;
     }
 
-    /// Whether it did so in its slice, or in its last one (`policy/steering/slice.h`).
-    pub fn awaits_answers(&self, task: Task) -> bool {
-        self.tasks[task.index()].answer_slices != 0
+    /// Its slices, this one counted, in which it waits for answers (`policy/steering/slice.h`).
+    pub fn answer_slices(&self, task: Task) -> u32 {
+        self.tasks[task.index()].answer_slices
     }
 
     /// `target` runs on that pCPU next, on the slice that runs there. `returns`: the lender continues afterwards;

@@ -11,7 +11,7 @@ use unspin_policy::{
     mechanics::BorrowKind,
     steering::{
         Decision, Fact, Facts, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_AWAITED_BY_SELF,
-        UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_AWAITS_LATELY, VcpuFacts, answer_may_be_awaited,
+        UNSPIN_AWAITED_BY_SOMEBODY, VcpuFacts, answer_may_be_awaited,
     },
 };
 
@@ -78,10 +78,8 @@ impl<O: Observer> World<O> {
     /// Whether it waits for answers in its slice or did in its last.
     pub(super) fn awaits(&mut self, vcpu: usize) -> Fact {
         let task = self.vcpus[vcpu].task;
-        let awaits = match self.scheduler.steering() {
-            Some(steer) if steer.awaits_answers(task) => UNSPIN_AWAITS_LATELY,
-            _ => 0,
-        };
+        let steer = self.scheduler.steering();
+        let awaits = steer.map_or(0, |steer| steer.answer_slices(task));
         self.fact(vcpu, awaits, 0)
     }
 

@@ -4,8 +4,8 @@
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
     Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_NS,
-    UNSPIN_ANSWER_SLICES, UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_AWAITS_LATELY, UNSPIN_AWAITS_NOW,
-    UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, answer_slices_left, uses_locks,
+    UNSPIN_ANSWER_SLICES, UNSPIN_AWAITED_BY_SOMEBODY, UNSPIN_AWAITS_NOW, UNSPIN_BUDGET_NS,
+    UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, answer_slices_left, uses_locks,
 };
 
 fn policies(names: &str) -> Policies {
@@ -145,7 +145,7 @@ fn one_that_has_not_answered_runs_wherever_it_was_stopped() {
             // It continues what it did, or would spin for an answer itself.
             assert_eq!(asked(UNKNOWN), answers, "{names}");
             assert_eq!(asked(seen(0)), answers, "{names}");
-            assert_eq!(asked(seen(UNSPIN_AWAITS_LATELY)), own_slice, "{names}");
+            assert_eq!(asked(seen(UNSPIN_ANSWER_SLICES)), own_slice, "{names}");
         }
     }
     assert!(LENT.is_lock_loan() && !answers.is_lock_loan() && !own_slice.is_lock_loan());
@@ -228,7 +228,7 @@ fn no_grace_for_one_that_waits_for_an_answer() {
         (UNKNOWN, Decision::Grant(UNSPIN_BUDGET_NS)),
         (seen(0), Decision::Grant(UNSPIN_BUDGET_NS)),
         (
-            seen(UNSPIN_AWAITS_LATELY),
+            seen(UNSPIN_ANSWER_SLICES),
             Decision::Grant(UNSPIN_BUDGET_NS),
         ),
         (seen(UNSPIN_AWAITS_NOW), Decision::Pass),
@@ -280,6 +280,7 @@ fn who_waits_for_answers_lends_to_no_spinner() {
         (UNKNOWN, seen(1), LENT),
         (seen(1), UNKNOWN, LENT),
         (seen(1), seen(1), Decision::Refuse),
+        (seen(UNSPIN_ANSWER_SLICES), seen(1), Decision::Refuse),
     ] {
         let to_one_in_the_kernel = to_yield("loan-cpl", |facts| {
             facts.candidate.mode = seen(UNSPIN_FACT_KERNEL);
