@@ -71,9 +71,9 @@ mod tests {
             <testcase name="boot" classname="a::b"><failure message="exit code 101">exit status 1; the checks said:
               FAILED: one (standard error says why)
             passed: two
-            thread 'main' (5) panicked at crates/a.rs:1:2:
+            thread 'main' (5) panicked at a.rs:1:2:
             [1, 2] is {long}
-            note: run with</failure><system-out>thread 'main' (5) panicked at crates/a.rs:1:2:
+            note: run with</failure><system-out>thread 'main' (5) panicked at a.rs:1:2:
             FAILED: one (standard error says why)</system-out></testcase>
             <testcase name="slow" classname="a"><error type="test timeout"/></testcase>
             </testsuite></testsuites>"#
@@ -83,7 +83,7 @@ mod tests {
             "a::b: boot",
             "    exit status 1; the checks said:",
             "    FAILED: one (standard error says why)",
-            "    thread 'main' (5) panicked at crates/a.rs:1:2:",
+            "    thread 'main' (5) panicked at a.rs:1:2:",
         ];
         assert_eq!(lines[..4], of_boot);
         assert!(lines[4].starts_with("    [1, 2] is x") && lines[4].len() == 4 + CHARACTERS_MAX);
