@@ -74,8 +74,8 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 
 /*
  * Those that read facts.order: its average_vtime, limit_vtime and runnable; its self_vtime and same_group; any of it; and in
- * on_yield facts.self, and more of facts.candidate than whether it is descheduled, awaited or awaits answers. While none of them is on, the caller may
- * leave that unknown, or 0.
+ * on_yield facts.self, and more of facts.candidate than whether it is descheduled, awaited or awaits answers. While none of them is
+ * on, the caller may leave that unknown, or 0.
  */
 #define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_USER)
 #define UNSPIN_POLICIES_OF_SELF                                                                                        \

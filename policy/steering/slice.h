@@ -5,7 +5,7 @@
  * Slices end on time, as on the fair class with HRTICK (on since Linux 7.1): a task of the host, and a vCPU that policies do not
  * touch, has the kernel's base_slice_ns. A vCPU may have another one, named as a policy of its own (slice=TIME), so that a shorter
  * slice cannot pass for a remedy (docs/method.md). Under a policy that lends, a lock's waiters do not wait for the end of a
- * slice, nor do receivers of an interrupt where a rule of candidates tells who they are. Each end costs a switch and may stop a
+ * slice, nor do receivers of an interrupt that KVM or a rule of candidates proposes. Each end costs a switch and may stop a
  * vCPU with a lock, so there a slice lasts as long as on the fair class without HRTICK, for those vCPUs that are seen to use
  * locks (docs/decisions/scheduler.md#slices): a guest that waits for other things waits for ends of slices.
  *
@@ -34,6 +34,7 @@
  * this slice of its own and the next one, which is not a long one, count as slices in which it waits for answers. Ours.
  */
 #define UNSPIN_ANSWER_SLICES 2u
+_Static_assert(UNSPIN_ANSWER_SLICES / 2 == 1, "unspin_answer_slices_left() gives 0 or 1");
 
 /* As a slice of its own begins; answer_slices: UNSPIN_ANSWER_SLICES when it spun so last. */
 UNSPIN_PURE unspin_u32 unspin_answer_slices_left(unspin_u32 answer_slices)

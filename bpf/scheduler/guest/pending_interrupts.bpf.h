@@ -20,8 +20,8 @@
 #define APIC_BYTES_EACH 16
 
 /*
- * Whether one waits there that is no reschedule of Linux's: nobody waits for that. All reads are safe ones; word by word, for the
- * stack is short, and without a branch, for the verifier walks both ways of each.
+ * Whether one waits there that is no reschedule of Linux's: nobody waits for that. All reads are safe ones, within the APIC's page;
+ * word by word, for the stack is short.
  */
 static __always_inline bool has_interrupt(const struct task_context *task)
 {

@@ -104,7 +104,6 @@ fn what_the_verifier_walked() {
         "  the verifier walked {sum} instructions, most of them in {:?}",
         walked.iter().max()
     );
-    println!("{walked:?}");
     assert!(sum < WALKED_MAX, "{walked:?}");
 }
 

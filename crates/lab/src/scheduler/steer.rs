@@ -62,6 +62,7 @@ struct Entity {
     /// When it was last seen to use locks, ns, and whether it counts as one that does, as of its slice's beginning.
     lock_ns: Option<u64>,
     uses_locks: bool,
+    /// Slices of its own, this one counted, in which it waits for answers to interrupts.
     answer_slices: u32,
     /// The time it has run, at whatever charge, since it last slept, ns.
     awake_ns: u64,

@@ -76,7 +76,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Whether it waits for answers in its slice or did in its last.
-    pub(super) fn awaits(&mut self, vcpu: usize) -> Fact {
+    fn awaits(&mut self, vcpu: usize) -> Fact {
         let task = self.vcpus[vcpu].task;
         let steer = self.scheduler.steering();
         let awaits = steer.map_or(0, |steer| steer.answer_slices(task));
